@@ -101,6 +101,22 @@ def colours(pick, m):
     return container()
 
 
+def augmentation(pick, m):
+    how = {"interpolation": pick.choice(list(InterpolationMode)[:4:2]), "fill": pick.choice((None, 7, [1, 2, 3]))}
+    return pick.choice(
+        [
+            lambda: m.RandAugment(**how),
+            lambda: m.RandAugment(3, 14, **how),
+            lambda: m.TrivialAugmentWide(**how),
+            lambda: m.AutoAugment(pick.choice(list(m.AutoAugmentPolicy)), **how),
+            lambda: m.GaussianBlur(pick.choice((3, (5, 3))), pick.choice(((0.1, 2.0), 1.5))),
+            lambda: m.RandomApply([m.RandAugment(1), m.GaussianBlur(3)]),
+            lambda: v2.RandomPhotometricDistort(p=0.7),
+            lambda: v2.Identity(),
+        ]
+    )()
+
+
 def warp(pick, m):
     """A rotation, an affine or a perspective transform that keeps the size."""
     modes = [InterpolationMode.NEAREST, InterpolationMode.BILINEAR, InterpolationMode.BICUBIC]
@@ -140,6 +156,11 @@ def composition(seed, *, small=False, unknown=False):
             lambda: [m.Pad(3, fill=9, padding_mode=pick.choice(("constant", "edge"))), m.CenterCrop(size)],
             lambda: [m.RandomHorizontalFlip(), m.Resize(size if isinstance(size, tuple) else (size, size), mode)],
             lambda: [m.CenterCrop(size), m.Pad(2), m.RandomVerticalFlip(), m.CenterCrop(size)],
+            lambda: [m.RandomRotation(pick.choice((30, 360)), modes[pick.randint(0, 1)], expand=True), m.RandomCrop(size, None, True)],
+            lambda: [m.RandomRotation((pick.choice((90, 180, 270)),) * 2, expand=True), m.CenterCrop(size)],
+            lambda: [v2.RandomZoomOut(fill=5, side_range=(1, 2)), m.RandomResizedCrop(size)],
+            lambda: [v2.ScaleJitter((60, 70)), m.RandomCrop(size, None, True)],
+            lambda: [v2.RandomShortestSize([40, 50, 90], 100), v2.RandomResize(30, 40), m.CenterCrop(size)],
         ]
     )()
     steps = list(first)
@@ -157,6 +178,8 @@ def composition(seed, *, small=False, unknown=False):
         steps += colours(pick, m)
     if pick.random() < 0.3:
         steps.append(warp(pick, m))
+    if pick.random() < 0.4:
+        steps.append(augmentation(pick, m))
     if unknown and pick.random() < 0.5:
         steps.append(pick.choice((Negative(), m.ElasticTransform(9.0))))
     if m is v1:
@@ -171,7 +194,9 @@ def composition(seed, *, small=False, unknown=False):
     if pick.random() < 0.8:
         steps.append(m.Normalize(MEAN, STD, inplace=pick.random() < 0.3))
     if unknown and pick.random() < 0.6:
-        steps.append(pick.choice((Negative(), m.RandomErasing(0.5))))
+        steps.append(Negative())
+    if pick.random() < 0.3:
+        steps.append(m.RandomErasing(0.6, value=pick.choice((0, 0.5, "random", (1, 2, 3)))))
     return m.Compose(steps)
 
 

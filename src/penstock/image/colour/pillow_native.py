@@ -12,6 +12,7 @@ import numpy as np
 from penstock.image.colour.pillow import SATURATION
 from penstock.image.colour.pixels_native import level
 from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.instructions import pick
 from penstock.native.kernel import helper, inlined, kernel
 
 _u, _i = np.uint64, np.int32
@@ -41,36 +42,57 @@ def _saturate(red: Any, green: Any, blue: Any, factor: Any) -> None:
 @inlined
 def _rounded(value: Any) -> Any:
     whole = _i(value)
-    return np.uint8(whole + _i(value - np.float64(whole) >= 0.5))
+    return whole + pick(value - np.float64(whole) >= 0.5, _i(1), _i(0))
 
 
 @helper
-def _turn(rows: Any, shift: int, hues: Any, shares: Any) -> None:
-    """Add `shift` to the hue of a row."""
-    for j in range(_u(rows.shape[1])):
-        red, green, blue = _i(rows[0, j]), _i(rows[1, j]), _i(rows[2, j])
-        high, low = max(red, green, blue), min(red, green, blue)
-        if red == high:
-            sector = _i(green < blue)
-        elif green == high:
-            sector = _i(2) + _i(red < blue)
-        else:
-            sector = _i(4) + _i(green < red)
-        span, below = high - low, high + high + low - red - green - blue
-        hue = (_i(hues[_u((sector << _i(16)) + (span << _i(8)) + below)]) + _i(shift)) & _i(255)
-        part = np.float32(np.float64(shares[_u((span << _i(8)) + high)]) / 255.0)
-        place = hue * _i(6) // _i(255)
-        rest = np.float32(np.float64(hue) * 6.0 / 255.0 - np.float64(place))
-        if place & _i(1):
-            kept = 1.0 - np.float64(part * rest)
-        else:
-            kept = 1.0 - np.float64(part) * (1.0 - np.float64(rest))
-        top, bottom = np.uint8(high), _rounded(np.float64(high) * (1.0 - np.float64(part)))
-        mixed = _rounded(np.float64(high) * kept)
-        first = place == _i(0) or place == _i(6)
-        rows[0, j] = top if first or place == _i(5) else bottom if place == _i(2) or place == _i(3) else mixed
-        rows[1, j] = top if place == _i(1) or place == _i(2) else bottom if place == _i(4) or place == _i(5) else mixed
-        rows[2, j] = top if place == _i(3) or place == _i(4) else bottom if first or place == _i(1) else mixed
+def _turn(red: Any, green: Any, blue: Any, shift: int, tables: Any, floats: Any, at: Any, parts: Any) -> None:
+    """Add `shift` to the hue of a row. `at` and `parts` have room for three and two values of each pixel."""
+    hues, shares = tables
+    places, hue_rests, share_parts = floats
+    count = _u(red.size)
+    hue_at, share_at, high_of = at[0], at[1], at[2]
+    for j in range(count):
+        r, g, b = _i(red[j]), _i(green[j]), _i(blue[j])
+        high, low = max(max(r, g), b), min(min(r, g), b)
+        first = pick(g < b, _i(1), _i(0))
+        second = pick(r < b, _i(3), _i(2))
+        third = pick(g < r, _i(5), _i(4))
+        sector = pick(r == high, first, pick(g == high, second, third))
+        span = high - low
+        hue_at[j] = (sector << _i(16)) + (span << _i(8)) + high + high + low - r - g - b
+        share_at[j] = (span << _i(8)) + high
+        high_of[j] = high
+    rests, shared = parts[0], parts[1]
+    for j in range(count):
+        hue = _u((int(hues[_u(hue_at[j])]) + shift) & 255)
+        rests[j] = hue_rests[hue]
+        shared[j] = share_parts[_u(shares[_u(share_at[j])])]
+        hue_at[j] = places[hue]
+    for j in range(count):
+        top, part, rest, place = high_of[j], shared[j], rests[j], hue_at[j]
+        highest = np.float64(top)
+        falling = 1.0 - np.float64(part * rest)
+        rising = 1.0 - np.float64(part) * (1.0 - np.float64(rest))
+        bottom = _rounded(highest * (1.0 - np.float64(part)))
+        mixed = _rounded(highest * pick((place & _i(1)) == _i(1), falling, rising))
+        low_red, low_green = (place == _i(2)) | (place == _i(3)), (place == _i(4)) | (place == _i(5))
+        low_blue = (place == _i(0)) | (place == _i(1))
+        top_red, top_green = (place == _i(0)) | (place == _i(5)), (place == _i(1)) | (place == _i(2))
+        top_blue = (place == _i(3)) | (place == _i(4))
+        red[j] = np.uint8(pick(top_red, top, pick(low_red, bottom, mixed)))
+        green[j] = np.uint8(pick(top_green, top, pick(low_green, bottom, mixed)))
+        blue[j] = np.uint8(pick(top_blue, top, pick(low_blue, bottom, mixed)))
+
+
+@helper
+def _replace(values: Any, table: Any) -> None:
+    changes = 0
+    for k in range(256):
+        changes += int(table[k]) != k
+    if changes:
+        for j in range(_u(values.size)):
+            values[j] = table[values[j]]
 
 
 @kernel(
@@ -96,19 +118,29 @@ def mix(
         fits = fits and out.shape[0] == height and out.shape[1] == width and out.shape[2] == channels
     if not fits:
         return BAD_ARGUMENT
-    rows = np.empty((channels, width), np.uint8)
+    rows, at, parts = (
+        np.empty((channels, width), np.uint8),
+        np.empty((3, width), np.int32),
+        np.empty((2, width), np.float32),
+    )
+    hue_rests, share_parts, places = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, np.int32)
+    for k in range(256):
+        place = k * 6 // 255
+        hue_rests[k] = np.float64(k) * 6.0 / 255.0 - np.float64(place)
+        share_parts[k] = np.float64(k) / 255.0
+        places[k] = place % 6
     for y in range(_u(height)):
         for c in range(_u(channels)):
             for j in range(_u(width)):
                 rows[c, j] = src[y, j, c]
         for k in range(count):
-            for c in range(_u(3)):
-                for j in range(_u(width)):
-                    rows[c, j] = tables[_u(k), c, rows[c, j]]
+            for c in range(3):
+                _replace(rows[c], tables[k, c])
             if codes[k] == SATURATION:
                 _saturate(rows[0], rows[1], rows[2], numbers[k])
             else:
-                _turn(rows, int(numbers[k]), hues, shares)
+                floats = places, hue_rests, share_parts
+                _turn(rows[0], rows[1], rows[2], int(numbers[k]), (hues, shares), floats, at, parts)
         for c in range(_u(channels)):
             if planes:
                 for j in range(_u(width)):

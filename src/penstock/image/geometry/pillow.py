@@ -63,7 +63,7 @@ def warp(
         x, y = _points(a, way, rows, columns)
         found = table[np.arange(image.shape[2]), _warped(image, x, y, kind, fill)]
         out[...] = found.transpose(2, 0, 1) if planes else found
-    elif native.warp(np.ascontiguousarray(image), a, way, kind, fill, table, planes, out):
+    elif native.warp(np.ascontiguousarray(image).reshape(-1), *image.shape, a, way, kind, fill, table, planes, out):
         message = f"Image {image.shape}, fill {fill.shape}, table {table.shape} and result {out.shape} do not fit."
         raise InvalidArgumentError(message)
 
@@ -117,12 +117,8 @@ def _between(image: npt.NDArray[np.uint8], x: Doubles, y: Doubles, kind: int) ->
     across, down = (x - left)[..., None], (y - top)[..., None]
     columns = [np.clip(left - before + k, 0, size[1] - 1) for k in range(count)]
     mixed = _linear if kind == BILINEAR else _cubic
-    lines: list[Doubles] = []
-    for k in range(count):
-        at = top - before + k
-        line = mixed([image[np.clip(at, 0, size[0] - 1), each].astype(np.float64) for each in columns], across)
-        outside = ((at < 0) | (at >= size[0]))[..., None]
-        lines.append(np.where(outside, lines[-1], line) if k else line)
+    rows = [np.clip(top - before + k, 0, size[0] - 1) for k in range(count)]
+    lines = [mixed([image[row, each].astype(np.float64) for each in columns], across) for row in rows]
     return np.clip(mixed(lines, down), 0, 255).astype(np.uint8)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.image.geometry.pillow import BILINEAR, EXACT, FIXED, NEAREST
 from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.instructions import pick
 from penstock.native.kernel import helper, inlined, kernel
 
 _u = np.uint64
@@ -46,8 +47,9 @@ def _points(a: Any, way: int, rows: int, state: Any, y: int, xs: Any, ys: Any) -
 
 
 @inlined
-def _linear(one: float, two: float, at: float) -> float:
-    return one + (two - one) * at
+def _linear(src: Any, at: Any, right: Any, part: float) -> float:
+    one = np.float64(src[at])
+    return one + (np.float64(src[at + right]) - one) * part
 
 
 @inlined
@@ -56,67 +58,102 @@ def _cubic(one: float, two: float, three: float, four: float, at: float) -> floa
     return two + at * ((-one + three) + at * (p3 + at * p4))
 
 
-@helper
-def _mixed_line(src: Any, row: int, left: int, at: float, c: int, kind: int) -> float:
-    """Return the interpolated value of a row, from the pixel `left` on."""
-    last, y, channel = src.shape[1] - 1, _u(row), _u(c)
-    one = np.float64(src[y, _u(min(max(left, 0), last)), channel])
-    two = np.float64(src[y, _u(min(max(left + 1, 0), last)), channel])
-    if kind == BILINEAR:
-        return _linear(one, two, at)
-    three = np.float64(src[y, _u(min(left + 2, last)), channel])
-    four = np.float64(src[y, _u(min(left + 3, last)), channel])
-    return _cubic(one, two, three, four, at)
+@inlined
+def _cubic_line(src: Any, at: Any, xs: Any, part: float) -> float:
+    one, two = np.float64(src[at + xs[0]]), np.float64(src[at + xs[1]])
+    return _cubic(one, two, np.float64(src[at + xs[2]]), np.float64(src[at + xs[3]]), part)
+
+
+@inlined
+def _inside(place: int, size: int) -> Any:
+    return _u(min(max(place, 0), size - 1))
 
 
 @helper
-def _mixed(src: Any, x: float, y: float, c: int, kind: int) -> int:
-    """Return the interpolated value at a point that lies inside."""
+def _bilinear(src: Any, height: int, width: int, x: float, y: float, channels: int, rows: Any, j: Any) -> None:
     left, top = int(np.floor(x - 0.5)), int(np.floor(y - 0.5))
     across, down = x - 0.5 - left, y - 0.5 - top
-    height = src.shape[0]
-    if kind == BILINEAR:
-        one = _mixed_line(src, max(top, 0), left, across, c, kind)
-        two = _mixed_line(src, top + 1, left, across, c, kind) if top + 1 < height else one
-        return int(_linear(one, two, down))
-    left, top = left - 1, top - 1
-    one = _mixed_line(src, max(top, 0), left, across, c, kind)
-    two = _mixed_line(src, top + 1, left, across, c, kind) if top + 1 >= 0 else one
-    three = _mixed_line(src, top + 2, left, across, c, kind) if top + 2 < height else two
-    four = _mixed_line(src, top + 3, left, across, c, kind) if top + 3 < height else three
-    return int(min(max(_cubic(one, two, three, four, down), 0.0), 255.0))
+    step = _u(channels)
+    begin = _inside(left, width) * step
+    right = _inside(left + 1, width) * step - begin
+    upper = _inside(top, height) * _u(width) * step + begin
+    lower = _inside(top + 1, height) * _u(width) * step + begin
+    for c in range(step):
+        one = _linear(src, upper + c, right, across)
+        rows[c, j] = np.uint8(int(one + (_linear(src, lower + c, right, across) - one) * down))
+
+
+@helper
+def _bicubic(src: Any, height: int, width: int, x: float, y: float, channels: int, rows: Any, j: Any) -> None:
+    left, top = int(np.floor(x - 0.5)), int(np.floor(y - 0.5))
+    across, down = x - 0.5 - left, y - 0.5 - top
+    step = _u(channels)
+    line = _u(width) * step
+    xs = (
+        _inside(left - 1, width) * step,
+        _inside(left, width) * step,
+        _inside(left + 1, width) * step,
+        _inside(left + 2, width) * step,
+    )
+    first, second = _inside(top - 1, height) * line, _inside(top, height) * line
+    third, fourth = _inside(top + 1, height) * line, _inside(top + 2, height) * line
+    for c in range(step):
+        one, two = _cubic_line(src, first + c, xs, across), _cubic_line(src, second + c, xs, across)
+        three, four = _cubic_line(src, third + c, xs, across), _cubic_line(src, fourth + c, xs, across)
+        rows[c, j] = np.uint8(int(min(max(_cubic(one, two, three, four, down), 0.0), 255.0)))
 
 
 @kernel(
-    "src: u8[:, :, :], a: f64[:], way: i64, kind: i64, fill: u8[:], table: T[:, :], planes: i64, out: w T[:, :, :]"
-    " -> i64",
+    "src: u8[:], height: i64, width: i64, channels: i64, a: f64[:], way: i64, kind: i64, fill: u8[:], table: T[:, :],"
+    " planes: i64, out: w T[:, :, :] -> i64",
     makes_arrays=True,
     T="u8 f32",
 )
-def warp(src: Any, a: Any, way: int, kind: int, fill: Any, table: Any, planes: int, out: Any) -> int:
-    """Write `table`'s values for the transformed image to `out`, which is (channels, height, width) with `planes`."""
-    height, width, channels = src.shape
+def warp(
+    src: Any,
+    height: int,
+    width: int,
+    channels: int,
+    a: Any,
+    way: int,
+    kind: int,
+    fill: Any,
+    table: Any,
+    planes: int,
+    out: Any,
+) -> int:
+    """Write `table`'s values for the transformed flat image `src` to `out`: (channels, rows, columns) with `planes`."""
     rows, columns = (out.shape[1], out.shape[2]) if planes else (out.shape[0], out.shape[1])
     fits = a.size == 8 and fill.size == channels and table.shape[0] == channels and table.shape[1] == 256
-    fits = fits and (out.shape[0] if planes else out.shape[2]) == channels and min(height, width, channels) > 0
+    fits = fits and (out.shape[0] if planes else out.shape[2]) == channels
+    fits = fits and min(height, width, channels) > 0 and src.size == height * width * channels
     if not fits:
         return BAD_ARGUMENT
-    xs, ys, state, inside = np.empty(columns), np.empty(columns), np.empty(2), np.empty(columns, np.uint8)
+    xs, ys, state, at = np.empty(columns), np.empty(columns), np.empty(2), np.empty(columns, np.int64)
+    flat, line = np.empty((channels, columns), np.uint8), width * channels
     state[0], state[1] = a[2] + a[1] * 0.5 + a[0] * 0.5, a[5] + a[4] * 0.5 + a[3] * 0.5
     for i in range(rows):
         _points(a, way, rows, state, i, xs, ys)
         for j in range(_u(columns)):
-            inside[j] = (xs[j] >= 0.0) & (xs[j] < width) & (ys[j] >= 0.0) & (ys[j] < height)
+            inside = (xs[j] >= 0.0) & (xs[j] < width) & (ys[j] >= 0.0) & (ys[j] < height)
+            place = np.int64(pick(inside, ys[j], 0.0)) * line + np.int64(pick(inside, xs[j], 0.0)) * channels
+            at[j] = pick(inside, place, -1)
         for j in range(_u(columns)):
-            for c in range(_u(channels)):
-                if not inside[j]:
-                    value = table[c, fill[c]]
-                elif kind == NEAREST:
-                    value = table[c, src[_u(np.int64(ys[j])), _u(np.int64(xs[j])), c]]
-                else:
-                    value = table[c, _u(_mixed(src, xs[j], ys[j], c, kind))]
-                if planes:
-                    out[c, _u(i), j] = value
-                else:
-                    out[_u(i), j, c] = value
+            if at[j] < 0:
+                for c in range(_u(channels)):
+                    flat[c, j] = fill[c]
+            elif kind == NEAREST:
+                for c in range(_u(channels)):
+                    flat[c, j] = src[_u(at[j]) + c]
+            elif kind == BILINEAR:
+                _bilinear(src, height, width, xs[j], ys[j], channels, flat, j)
+            else:
+                _bicubic(src, height, width, xs[j], ys[j], channels, flat, j)
+        for c in range(_u(channels)):
+            if planes:
+                for j in range(_u(columns)):
+                    out[c, _u(i), j] = table[c, flat[c, j]]
+            else:
+                for j in range(_u(columns)):
+                    out[_u(i), j, c] = table[c, flat[c, j]]
     return 0
