@@ -121,7 +121,7 @@ def _mean(image: Bytes, tables: Bytes) -> int:
     elif native is None:
         total = int(luma(tables[np.arange(3), image]).sum())
     else:
-        total = native.luma_sum(np.ascontiguousarray(image).reshape(-1), tables)
+        total = native.luma_sum(np.ascontiguousarray(image).reshape(-1), image.shape[1], tables)
     return int(total / (image.shape[0] * image.shape[1]) + 0.5)
 
 
@@ -143,7 +143,8 @@ def _mix(
         tables = np.array([each.tables for each in steps], np.uint8).reshape(-1, image.shape[2], 256)
         codes = np.array([each.code for each in steps], np.int64)
         numbers = np.array([each.number for each in steps], np.float32)
-        if native.mix(np.ascontiguousarray(image), tables, codes, numbers, *hue_tables(), table, planes, out):
+        flat, shape = np.ascontiguousarray(image).reshape(-1), np.array(image.shape, np.int64)
+        if native.mix(flat, shape, tables, codes, numbers, *hue_tables(), table, planes, out):
             message = f"Image {image.shape}, table {table.shape} and result {out.shape} do not fit."
             raise InvalidArgumentError(message)
         return

@@ -86,6 +86,21 @@ def _turn(red: Any, green: Any, blue: Any, shift: int, tables: Any, floats: Any,
 
 
 @helper
+def _load(src: Any, begin: int, rows: Any) -> None:
+    """Copy the values from `begin` on to one row for each channel."""
+    channels, start = rows.shape[0], _u(begin)
+    if channels == 3:
+        for j in range(_u(rows.shape[1])):
+            at = start + j * _u(3)
+            red, green, blue = src[at], src[at + _u(1)], src[at + _u(2)]
+            rows[0, j], rows[1, j], rows[2, j] = red, green, blue
+        return
+    for c in range(_u(channels)):
+        for j in range(_u(rows.shape[1])):
+            rows[c, j] = src[start + j * _u(channels) + c]
+
+
+@helper
 def _replace(values: Any, table: Any) -> None:
     changes = 0
     for k in range(256):
@@ -96,20 +111,35 @@ def _replace(values: Any, table: Any) -> None:
 
 
 @kernel(
-    "src: u8[:, :, :], tables: u8[:, :, :], codes: i64[:], numbers: f32[:], hues: u8[:], shares: u8[:], table: T[:, :],"
-    " planes: i64, out: w T[:, :, :] -> i64",
+    "src: u8[:], shape: i64[:], tables: u8[:, :, :], codes: i64[:], numbers: f32[:], hues: u8[:], shares: u8[:],"
+    " table: T[:, :], planes: i64, out: w T[:, :, :] -> i64",
     makes_arrays=True,
     T="u8 f32",
 )
 def mix(
-    src: Any, tables: Any, codes: Any, numbers: Any, hues: Any, shares: Any, table: Any, planes: int, out: Any
+    src: Any,
+    shape: Any,
+    tables: Any,
+    codes: Any,
+    numbers: Any,
+    hues: Any,
+    shares: Any,
+    table: Any,
+    planes: int,
+    out: Any,
 ) -> int:
-    """Write `table`'s values for the image `src` after operations that mix three channels.
+    """Write `table`'s values for the flat image `src` after operations that mix three channels.
 
-    Operation k takes the values in `tables[k]`. `out` is (channels, height, width) with `planes`.
+    `shape` is height, width and channels. Operation k takes the values in `tables[k]`. `out` is (channels, height,
+    width) with `planes`.
     """
-    height, width, channels, count = src.shape[0], src.shape[1], src.shape[2], codes.size
-    fits = (channels == 3 or count == 0) and table.shape[0] == channels and table.shape[1] == 256
+    height, width, channels, count = shape[0], shape[1], shape[2], codes.size
+    fits = (
+        src.size == height * width * channels
+        and (channels == 3 or count == 0)
+        and table.shape[0] == channels
+        and table.shape[1] == 256
+    )
     fits = fits and tables.shape[0] == count and tables.shape[1] == channels and tables.shape[2] == 256
     fits = fits and numbers.size == count and hues.size == 6 * 65536 and shares.size == 65536
     if planes:
@@ -130,9 +160,7 @@ def mix(
         share_parts[k] = np.float64(k) / 255.0
         places[k] = place % 6
     for y in range(_u(height)):
-        for c in range(_u(channels)):
-            for j in range(_u(width)):
-                rows[c, j] = src[y, j, c]
+        _load(src, int(y) * width * channels, rows)
         for k in range(count):
             for c in range(3):
                 _replace(rows[c], tables[k, c])
@@ -151,20 +179,20 @@ def mix(
     return 0
 
 
-@kernel("src: u8[:], tables: u8[:, :] -> i64", makes_arrays=True)
-def luma_sum(src: Any, tables: Any) -> int:
+@kernel("src: u8[:], width: i64, tables: u8[:, :] -> i64", makes_arrays=True)
+def luma_sum(src: Any, width: int, tables: Any) -> int:
     """Return the sum of the luma of the values in `tables`, for the flat RGB image `src`."""
-    if tables.shape[0] != 3 or tables.shape[1] != 256:
+    if width < 1 or tables.shape[0] != 3 or tables.shape[1] != 256:
         return 0
-    shares = np.empty((3, 256), np.int32)
-    for k in range(256):
-        shares[0, k] = _i(tables[0, k]) * _RED + _ROUND
-        shares[1, k] = _i(tables[1, k]) * _GREEN
-        shares[2, k] = _i(tables[2, k]) * _BLUE
-    total = 0
-    for pixel in range(src.size // 3):
-        at = _u(3 * pixel)
-        total += int((shares[0, src[at]] + shares[1, src[at + _u(1)]] + shares[2, src[at + _u(2)]]) >> _i(16))
+    rows, total = np.empty((3, width), np.uint8), 0
+    for y in range(src.size // (3 * width)):
+        _load(src, y * width * 3, rows)
+        for c in range(3):
+            _replace(rows[c], tables[c])
+        row_sum = _i(0)
+        for j in range(_u(width)):
+            row_sum += _luma(rows[0, j], rows[1, j], rows[2, j])
+        total += int(row_sum)
     return total
 
 
