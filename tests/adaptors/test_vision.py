@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import random
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ from penstock.errors import FailedPreconditionError
 from penstock.torch import DataLoader
 from penstock.torch.vision import plan as plans
 from penstock.torch.vision.plan import plan_of
-from penstock.torch.vision.table import flat, uses_random
+from penstock.torch.vision.recording import agrees
+from penstock.torch.vision.table import ENTRIES, flat, uses_random
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -274,6 +276,31 @@ def test_the_self_test_finds_other_pixels(folder, monkeypatch):
     monkeypatch.setattr(v1.functional, "hflip", lambda image: image.transpose(1))
     _, report = plan_of(datasets.ImageFolder(folder, v1.RandomHorizontalFlip(1.0)))
     assert "the self-test found other pixels" in report
+
+
+@pytest.mark.parametrize("transform", [v1.RandomInvert(0.0), v2.RandomApply([v2.RandomInvert()], 0.0)])
+def test_the_self_test_finds_other_pixels_of_an_operation_that_does_not_run(folder, monkeypatch, transform):
+    agrees.cache_clear()
+    monkeypatch.setattr(v1.functional, "invert", lambda image: image)
+    try:
+        _, report = plan_of(datasets.ImageFolder(folder, transform))
+    finally:
+        agrees.cache_clear()
+    assert "the self-test found other pixels after invert" in report
+
+
+def test_transforms_after_erased_values_run_as_written(folder):
+    erasing = v1.RandomErasing(1.0)
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(50), v1.ToTensor(), erasing, v1.Normalize(0, 1)]))
+    assert "Normalize: as written, because values were erased before it." in plan_of(dataset)[1]
+    assert_equal(dataset, 4)
+    dataset.transform = v1.Compose([v1.CenterCrop(50), v1.PILToTensor(), erasing])
+    assert "RandomErasing: as written, because it has a kernel for floats only." in plan_of(dataset)[1]
+
+
+def test_the_reference_lists_all_recognised_classes():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "torch-data-loader.md").read_text("utf-8")
+    assert [name for name in ENTRIES if f"`{name}`" not in page] == []
 
 
 class MyFolder(datasets.ImageFolder):

@@ -156,7 +156,10 @@ def composition(seed, *, small=False, unknown=False):
             lambda: [m.Pad(3, fill=9, padding_mode=pick.choice(("constant", "edge"))), m.CenterCrop(size)],
             lambda: [m.RandomHorizontalFlip(), m.Resize(size if isinstance(size, tuple) else (size, size), mode)],
             lambda: [m.CenterCrop(size), m.Pad(2), m.RandomVerticalFlip(), m.CenterCrop(size)],
-            lambda: [m.RandomRotation(pick.choice((30, 360)), modes[pick.randint(0, 1)], expand=True), m.RandomCrop(size, None, True)],
+            lambda: [
+                m.RandomRotation(pick.choice((30, 360)), modes[pick.randint(0, 1)], expand=True),
+                m.RandomCrop(size, None, True),
+            ],
             lambda: [m.RandomRotation((pick.choice((90, 180, 270)),) * 2, expand=True), m.CenterCrop(size)],
             lambda: [v2.RandomZoomOut(fill=5, side_range=(1, 2)), m.RandomResizedCrop(size)],
             lambda: [v2.ScaleJitter((60, 70)), m.RandomCrop(size, None, True)],
