@@ -144,7 +144,7 @@ def _mix(
         codes = np.array([each.code for each in steps], np.int64)
         numbers = np.array([each.number for each in steps], np.float32)
         flat, shape = np.ascontiguousarray(image).reshape(-1), np.array(image.shape, np.int64)
-        if native.mix(flat, shape, tables, codes, numbers, *hue_tables(), table, planes, out):
+        if native.mix(flat, shape, tables, codes, numbers, hue_tables(), table, planes, out):
             message = f"Image {image.shape}, table {table.shape} and result {out.shape} do not fit."
             raise InvalidArgumentError(message)
         return
@@ -166,13 +166,13 @@ def turned(image: Bytes, shift: int) -> Bytes:
     """
     red, green, blue = np.moveaxis(image, -1, 0).astype(np.int64)
     high, low = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
-    hues, shares = hue_tables()[:2]
+    tables = hue_tables()
     sector = np.where(
         red == high, green < blue, np.where(green == high, 2 + (red < blue), 4 + (green < red)).astype(np.int64)
     )
     span, middle = high - low, red + green + blue - high - low
-    hue = (hues[(sector << 16) + (span << 8) + high - middle].astype(np.int64) + shift) & 255
-    part = (shares[(span << 8) + high] / 255.0).astype(np.float32)
+    hue = (tables[(sector << 16) + (span << 8) + high - middle].astype(np.int64) + shift) & 255
+    part = (tables[(6 << 16) + (span << 8) + high] / 255.0).astype(np.float32)
     place = hue * 6 // 255
     rest = (hue * 6 / 255.0 - place).astype(np.float32)
     falling = 1.0 - (part * rest).astype(np.float64)
@@ -190,11 +190,12 @@ def _rounded(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 @cache
-def hue_tables() -> tuple[Bytes, Bytes]:
+def hue_tables() -> Bytes:
     """Return Pillow's hue and saturation as bytes.
 
-    The first table has 65,536 entries for each order of the channels, at `span << 8 | highest - middle`: the span is
-    the highest value of a pixel minus the lowest. The second table has its entries at `span << 8 | highest`.
+    For each of the six orders of the channels, 65,536 entries have the hue at `span << 8 | highest - middle`: the span
+    is the highest value of a pixel minus the lowest. The last 65,536 entries have the saturation at
+    `span << 8 | highest`.
     """
     at = np.arange(256)
     span, below = np.meshgrid(at, at, indexing="ij")
@@ -208,7 +209,7 @@ def hue_tables() -> tuple[Bytes, Bytes]:
         share = span.astype(np.float32) / below.astype(np.float32)
         hues = np.where((span == 0) | (below > span), 0, turn.astype(np.float64) * 255.0)
         shares = np.where((span == 0) | (below < span), 0, share.astype(np.float64) * 255.0)
-    return hues.astype(np.uint8).reshape(-1), shares.astype(np.uint8).reshape(-1)
+    return np.concatenate([hues.astype(np.uint8), shares[None].astype(np.uint8)]).reshape(-1)
 
 
 def _stretching(counts: npt.NDArray[np.int64]) -> Bytes:

@@ -13,6 +13,7 @@ from penstock.image.colour.pillow import SATURATION
 from penstock.image.colour.pixels_native import level
 from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.kernels.instructions import pick
+from penstock.image.kernels.tables import fits_result, look_up
 from penstock.native.kernel import helper, inlined, kernel
 
 _u, _i = np.uint64, np.int32
@@ -46,9 +47,8 @@ def _rounded(value: Any) -> Any:
 
 
 @helper
-def _turn(red: Any, green: Any, blue: Any, shift: int, tables: Any, floats: Any, at: Any, parts: Any) -> None:
+def _turn(red: Any, green: Any, blue: Any, shift: int, hues: Any, floats: Any, at: Any, parts: Any) -> None:
     """Add `shift` to the hue of a row. `at` and `parts` have room for three and two values of each pixel."""
-    hues, shares = tables
     places, hue_rests, share_parts = floats
     count = _u(red.size)
     hue_at, share_at, high_of = at[0], at[1], at[2]
@@ -61,13 +61,13 @@ def _turn(red: Any, green: Any, blue: Any, shift: int, tables: Any, floats: Any,
         sector = pick(r == high, first, pick(g == high, second, third))
         span = high - low
         hue_at[j] = (sector << _i(16)) + (span << _i(8)) + high + high + low - r - g - b
-        share_at[j] = (span << _i(8)) + high
+        share_at[j] = (_i(6) << _i(16)) + (span << _i(8)) + high
         high_of[j] = high
     rests, shared = parts[0], parts[1]
     for j in range(count):
         hue = _u((int(hues[_u(hue_at[j])]) + shift) & 255)
         rests[j] = hue_rests[hue]
-        shared[j] = share_parts[_u(shares[_u(share_at[j])])]
+        shared[j] = share_parts[_u(hues[_u(share_at[j])])]
         hue_at[j] = places[hue]
     for j in range(count):
         top, part, rest, place = high_of[j], shared[j], rests[j], hue_at[j]
@@ -111,22 +111,13 @@ def _replace(values: Any, table: Any) -> None:
 
 
 @kernel(
-    "src: u8[:], shape: i64[:], tables: u8[:, :, :], codes: i64[:], numbers: f32[:], hues: u8[:], shares: u8[:],"
-    " table: T[:, :], planes: i64, out: w T[:, :, :] -> i64",
+    "src: u8[:], shape: i64[:], tables: u8[:, :, :], codes: i64[:], numbers: f32[:], hues: u8[:], table: T[:, :],"
+    " planes: i64, out: w T[:, :, :] -> i64",
     makes_arrays=True,
     T="u8 f32",
 )
 def mix(
-    src: Any,
-    shape: Any,
-    tables: Any,
-    codes: Any,
-    numbers: Any,
-    hues: Any,
-    shares: Any,
-    table: Any,
-    planes: int,
-    out: Any,
+    src: Any, shape: Any, tables: Any, codes: Any, numbers: Any, hues: Any, table: Any, planes: int, out: Any
 ) -> int:
     """Write `table`'s values for the flat image `src` after operations that mix three channels.
 
@@ -134,33 +125,21 @@ def mix(
     width) with `planes`.
     """
     height, width, channels, count = shape[0], shape[1], shape[2], codes.size
-    fits = (
-        src.size == height * width * channels
-        and (channels == 3 or count == 0)
-        and table.shape[0] == channels
-        and table.shape[1] == 256
-    )
+    fits = src.size == height * width * channels and (channels == 3 or count == 0) and numbers.size == count
     fits = fits and tables.shape[0] == count and tables.shape[1] == channels and tables.shape[2] == 256
-    fits = fits and numbers.size == count and hues.size == 6 * 65536 and shares.size == 65536
-    if planes:
-        fits = fits and out.shape[0] == channels and out.shape[1] == height and out.shape[2] == width
-    else:
-        fits = fits and out.shape[0] == height and out.shape[1] == width and out.shape[2] == channels
-    if not fits:
+    fits = fits and hues.size == 7 * 65536
+    if not fits or not fits_result(table, out, planes, height, width, channels):
         return BAD_ARGUMENT
-    rows, at, parts = (
-        np.empty((channels, width), np.uint8),
-        np.empty((3, width), np.int32),
-        np.empty((2, width), np.float32),
-    )
+    rows, at = np.empty((channels, width), np.uint8), np.empty((3, width), np.int32)
+    parts = np.empty((2, width), np.float32)
     hue_rests, share_parts, places = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, np.int32)
     for k in range(256):
         place = k * 6 // 255
         hue_rests[k] = np.float64(k) * 6.0 / 255.0 - np.float64(place)
         share_parts[k] = np.float64(k) / 255.0
         places[k] = place % 6
-    for y in range(_u(height)):
-        _load(src, int(y) * width * channels, rows)
+    for y in range(height):
+        _load(src, y * width * channels, rows)
         for k in range(count):
             for c in range(3):
                 _replace(rows[c], tables[k, c])
@@ -168,14 +147,9 @@ def mix(
                 _saturate(rows[0], rows[1], rows[2], numbers[k])
             else:
                 floats = places, hue_rests, share_parts
-                _turn(rows[0], rows[1], rows[2], int(numbers[k]), (hues, shares), floats, at, parts)
-        for c in range(_u(channels)):
-            if planes:
-                for j in range(_u(width)):
-                    out[c, y, j] = table[c, rows[c, j]]
-            else:
-                for j in range(_u(width)):
-                    out[y, j, c] = table[c, rows[c, j]]
+                _turn(rows[0], rows[1], rows[2], int(numbers[k]), hues, floats, at, parts)
+        for c in range(channels):
+            look_up(rows[c], 0, width, table, c, out, y, planes)
     return 0
 
 

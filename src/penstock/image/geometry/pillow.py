@@ -63,7 +63,9 @@ def warp(
         x, y = _points(a, way, rows, columns)
         found = table[np.arange(image.shape[2]), _warped(image, x, y, kind, fill)]
         out[...] = found.transpose(2, 0, 1) if planes else found
-    elif native.warp(np.ascontiguousarray(image).reshape(-1), *image.shape, a, way, kind, fill, table, planes, out):
+        return
+    flat, shape = np.ascontiguousarray(image).reshape(-1), np.array(image.shape, np.int64)
+    if native.warp(flat, shape, a, way, kind, fill, table, planes, out):
         message = f"Image {image.shape}, fill {fill.shape}, table {table.shape} and result {out.shape} do not fit."
         raise InvalidArgumentError(message)
 

@@ -9,6 +9,7 @@ import numpy as np
 from penstock.image.geometry.pillow import BILINEAR, EXACT, FIXED, NEAREST
 from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.kernels.instructions import pick
+from penstock.image.kernels.tables import fits_result, look_up
 from penstock.native.kernel import helper, inlined, kernel
 
 _u = np.uint64
@@ -59,9 +60,9 @@ def _cubic(one: float, two: float, three: float, four: float, at: float) -> floa
 
 
 @inlined
-def _cubic_line(src: Any, at: Any, xs: Any, part: float) -> float:
-    one, two = np.float64(src[at + xs[0]]), np.float64(src[at + xs[1]])
-    return _cubic(one, two, np.float64(src[at + xs[2]]), np.float64(src[at + xs[3]]), part)
+def _cubic_line(src: Any, at: Any, xs: Any, step: Any, part: float) -> float:
+    one, two = np.float64(src[at + xs[0] * step]), np.float64(src[at + xs[1] * step])
+    return _cubic(one, two, np.float64(src[at + xs[2] * step]), np.float64(src[at + xs[3] * step]), part)
 
 
 @inlined
@@ -89,45 +90,31 @@ def _bicubic(src: Any, height: int, width: int, x: float, y: float, channels: in
     across, down = x - 0.5 - left, y - 0.5 - top
     step = _u(channels)
     line = _u(width) * step
-    xs = (
-        _inside(left - 1, width) * step,
-        _inside(left, width) * step,
-        _inside(left + 1, width) * step,
-        _inside(left + 2, width) * step,
-    )
+    xs = _inside(left - 1, width), _inside(left, width), _inside(left + 1, width), _inside(left + 2, width)
     first, second = _inside(top - 1, height) * line, _inside(top, height) * line
     third, fourth = _inside(top + 1, height) * line, _inside(top + 2, height) * line
     for c in range(step):
-        one, two = _cubic_line(src, first + c, xs, across), _cubic_line(src, second + c, xs, across)
-        three, four = _cubic_line(src, third + c, xs, across), _cubic_line(src, fourth + c, xs, across)
+        one, two = _cubic_line(src, first + c, xs, step, across), _cubic_line(src, second + c, xs, step, across)
+        three, four = _cubic_line(src, third + c, xs, step, across), _cubic_line(src, fourth + c, xs, step, across)
         rows[c, j] = np.uint8(int(min(max(_cubic(one, two, three, four, down), 0.0), 255.0)))
 
 
 @kernel(
-    "src: u8[:], height: i64, width: i64, channels: i64, a: f64[:], way: i64, kind: i64, fill: u8[:], table: T[:, :],"
-    " planes: i64, out: w T[:, :, :] -> i64",
+    "src: u8[:], shape: i64[:], a: f64[:], way: i64, kind: i64, fill: u8[:], table: T[:, :], planes: i64,"
+    " out: w T[:, :, :] -> i64",
     makes_arrays=True,
     T="u8 f32",
 )
-def warp(
-    src: Any,
-    height: int,
-    width: int,
-    channels: int,
-    a: Any,
-    way: int,
-    kind: int,
-    fill: Any,
-    table: Any,
-    planes: int,
-    out: Any,
-) -> int:
-    """Write `table`'s values for the transformed flat image `src` to `out`: (channels, rows, columns) with `planes`."""
+def warp(src: Any, shape: Any, a: Any, way: int, kind: int, fill: Any, table: Any, planes: int, out: Any) -> int:
+    """Write `table`'s values for the transformed flat image `src` to `out`: (channels, rows, columns) with `planes`.
+
+    `shape` is height, width and channels.
+    """
+    height, width, channels = shape[0], shape[1], shape[2]
     rows, columns = (out.shape[1], out.shape[2]) if planes else (out.shape[0], out.shape[1])
-    fits = a.size == 8 and fill.size == channels and table.shape[0] == channels and table.shape[1] == 256
-    fits = fits and (out.shape[0] if planes else out.shape[2]) == channels
-    fits = fits and min(height, width, channels) > 0 and src.size == height * width * channels
-    if not fits:
+    fits = a.size == 8 and fill.size == channels and min(height, width, channels) > 0
+    fits = fits and src.size == height * width * channels
+    if not fits or not fits_result(table, out, planes, rows, columns, channels):
         return BAD_ARGUMENT
     xs, ys, state, at = np.empty(columns), np.empty(columns), np.empty(2), np.empty(columns, np.int64)
     flat, line = np.empty((channels, columns), np.uint8), width * channels
@@ -149,11 +136,6 @@ def warp(
                 _bilinear(src, height, width, xs[j], ys[j], channels, flat, j)
             else:
                 _bicubic(src, height, width, xs[j], ys[j], channels, flat, j)
-        for c in range(_u(channels)):
-            if planes:
-                for j in range(_u(columns)):
-                    out[c, _u(i), j] = table[c, flat[c, j]]
-            else:
-                for j in range(_u(columns)):
-                    out[_u(i), j, c] = table[c, flat[c, j]]
+        for c in range(channels):
+            look_up(flat[c], 0, columns, table, c, out, i, planes)
     return 0

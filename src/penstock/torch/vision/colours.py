@@ -103,6 +103,12 @@ def augmenting(transform: Any) -> Step:
         raise Refused(message)
 
     class Augmenting(kind):  # type: ignore[misc, valid-type]
+        def _flatten_and_extract_image_or_video(self, inputs: Any) -> Any:
+            return None, inputs[0]
+
+        def _unflatten_and_insert_image_or_video(self, _: None, image: Any) -> Any:
+            return image
+
         def _apply_image_or_video_transform(self, image: Any, name: str, magnitude: float, **how: Any) -> Any:
             if _recorded_augmentation(image.planned, name, magnitude, 255.0):
                 return image

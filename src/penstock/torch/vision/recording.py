@@ -63,7 +63,7 @@ def _recording_type() -> Any:
             self, size: Any, method: Any, data: Any, resample: Any = 0, fill: Any = 1, fillcolor: Any = 0
         ) -> Any:
             count = 6 if method == image.Transform.AFFINE else 8
-            colour = np.clip(np.atleast_1d(fillcolor), 0, 255).tolist()
+            colour = [min(max(each, 0), 255) for each in (fillcolor if isinstance(fillcolor, tuple) else (fillcolor,))]
             self.planned.warp(size[1], size[0], data[:count], int(resample), colour)
             return RecordingImage(self.planned)
 
