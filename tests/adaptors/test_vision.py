@@ -117,6 +117,23 @@ def test_data_sets_of_arrays(kind):
         assert_equal(dataset, 1, num_workers=workers)
 
 
+@pytest.mark.parametrize("m", [v1, v2])
+def test_grey_images(m):
+    how = {"fill": 7, "interpolation": v1.InterpolationMode.BILINEAR}
+    transforms = [
+        m.ColorJitter(0.5, 0.5, 0.5, 0.2),
+        m.RandAugment(3, **how),
+        m.AutoAugment(),
+        m.RandomRotation(90, **how),
+    ]
+    transforms += [m.RandomPerspective(**how), m.RandomEqualize(), m.RandomAdjustSharpness(2), m.GaussianBlur(3)]
+    transforms += [m.PILToTensor(), m.ConvertImageDtype(torch.float32), m.RandomErasing(value=0.5)]
+    dataset = made.mnist(transform=m.Compose(transforms))
+    assert is_planned(dataset)
+    for workers in (0, 2):
+        assert_equal(dataset, 5, num_workers=workers)
+
+
 def test_subsets_and_joined_folders(folder):
     dataset = datasets.ImageFolder(folder, made.composition(1))
     again = datasets.DatasetFolder(folder, dataset.loader, (".jpg",), transform=dataset.transform)

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from penstock.torch.vision.geometry import chosen, like
+from penstock.torch.vision.geometry import chosen, like, refuse_fills
 from penstock.torch.vision.planned import PlannedImage, Refused, Step
 from penstock.torch.vision.recording import record_colour, recording
 
@@ -96,11 +96,8 @@ def gaussian_blur(transform: Any) -> Step:
 
 def augmenting(transform: Any) -> Step:
     """Run torchvision's own code, which calls one function for each operation, with a function that records."""
+    refuse_fills(transform)
     kind = type(transform)
-    v2 = hasattr(transform, "make_params")
-    if isinstance(transform.fill, dict):
-        message = "fill by type has no kernel"
-        raise Refused(message)
 
     class Augmenting(kind):  # type: ignore[misc, valid-type]
         def _flatten_and_extract_image_or_video(self, inputs: Any) -> Any:
@@ -119,7 +116,7 @@ def augmenting(transform: Any) -> Step:
             return image
         return names["_apply_op"](image, name, magnitude, **how)
 
-    if not v2:
+    if not hasattr(transform, "make_params"):
         names = kind.forward.__globals__
         Augmenting.forward = FunctionType(kind.forward.__code__, {**names, "_apply_op": apply})
         Augmenting._augmentation_space = lru_cache(_SIZES)(kind._augmentation_space)

@@ -123,10 +123,14 @@ def random_zoom_out(transform: Any) -> Step:
 
 def recorded(transform: Any) -> Step:
     """Run torchvision's own code on an image that records what Pillow would do."""
+    refuse_fills(transform)
+    return lambda planned: transform(recording(planned))
+
+
+def refuse_fills(transform: Any) -> None:
     if isinstance(getattr(transform, "fill", None), dict):
         message = "fill by type has no kernel"
         raise Refused(message)
-    return lambda planned: transform(recording(planned))
 
 
 def like(planned: PlannedImage) -> Any:
