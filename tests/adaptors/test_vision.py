@@ -390,8 +390,8 @@ def test_explain_names_the_threads(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert (
-            "ElasticTransform is not a class that penstock recognises"
+            "AugMix is not a class that penstock recognises"
             in DataLoader(
-                datasets.ImageFolder(folder, v1.Compose([v1.ElasticTransform(), v1.ToTensor()])), num_workers=1
+                datasets.ImageFolder(folder, v1.Compose([v1.AugMix(), v1.ToTensor()])), num_workers=1
             ).explain()
         )

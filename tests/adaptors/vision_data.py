@@ -112,7 +112,9 @@ def augmentation(pick, m):
             lambda: m.GaussianBlur(pick.choice((3, (5, 3))), pick.choice(((0.1, 2.0), 1.5))),
             lambda: m.RandomApply([m.RandAugment(1), m.GaussianBlur(3)]),
             lambda: v2.RandomPhotometricDistort(p=0.7),
-            lambda: v2.Identity(),
+            lambda: m.RandomApply([m.ElasticTransform(9.0, 2.0)], 0.3),
+            lambda: v2.Compose([v2.RandomChannelPermutation(), v2.JPEG((10, 90)), v2.Identity()]),
+            lambda: v2.Compose([v2.Grayscale(), m.ColorJitter(0.5, 0.5, 0.5, 0.5), v2.RGB()]),
         ]
     )()
 
@@ -184,7 +186,7 @@ def composition(seed, *, small=False, unknown=False):
     if pick.random() < 0.4:
         steps.append(augmentation(pick, m))
     if unknown and pick.random() < 0.5:
-        steps.append(pick.choice((Negative(), m.ElasticTransform(9.0))))
+        steps.append(pick.choice((Negative(), m.AugMix())))
     if m is v1:
         steps += pick.choice(([m.ToTensor()], [m.PILToTensor(), m.ConvertImageDtype(torch.float32)]))
     else:

@@ -83,15 +83,43 @@ def photometric_distort(transform: Any) -> Step:
 
 
 def gaussian_blur(transform: Any) -> Step:
-    v2 = hasattr(transform, "make_params")
-    blur = import_module(f"torchvision.transforms{'.v2' if v2 else ''}.functional").gaussian_blur
+    if hasattr(transform, "make_params"):
+        return called(transform)
+    blur = import_module("torchvision.transforms.functional").gaussian_blur
 
     def step(planned: PlannedImage) -> None:
-        sigma = transform.make_params([])["sigma"] if v2 else [transform.get_params(*transform.sigma)] * 2
-        size = transform.kernel_size
-        planned.call(lambda image: blur(image, size, sigma))
+        size, sigma = transform.kernel_size, transform.get_params(*transform.sigma)
+        planned.call(lambda image: blur(image, size, [sigma, sigma]))
 
     return step
+
+
+def elastic(transform: Any) -> Step:
+    if hasattr(transform, "make_params"):
+        refuse_fills(transform)
+        return called(transform)
+    displace = import_module("torchvision.transforms.functional").elastic_transform
+
+    def step(planned: PlannedImage) -> None:
+        found = transform.get_params(transform.alpha, transform.sigma, [planned.height, planned.width])
+        mode, fill = transform.interpolation, transform.fill
+        planned.call(lambda image: displace(image, found, mode, fill))
+
+    return step
+
+
+def called(transform: Any) -> Step:
+    """Draw the parameters, and call torchvision's own code for the pixels later: v2 only."""
+
+    def step(planned: PlannedImage) -> None:
+        found = transform.make_params([like(planned)])
+        planned.call(lambda image: transform.transform(image, found))
+
+    return step
+
+
+def rgb(_: Any) -> Step:
+    return lambda planned: planned.grey(3) if planned.channels == 1 else None
 
 
 def augmenting(transform: Any) -> Step:
