@@ -8,7 +8,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from penstock.torch.vision.geometry import chosen, like, refuse_fills
+from penstock.torch.vision.geometry import check_warps, chosen, like
 from penstock.torch.vision.planned import PlannedImage, Refused, Step
 from penstock.torch.vision.recording import record_colour, recording
 
@@ -96,7 +96,6 @@ def gaussian_blur(transform: Any) -> Step:
 
 def elastic(transform: Any) -> Step:
     if hasattr(transform, "make_params"):
-        refuse_fills(transform)
         return called(transform)
     displace = import_module("torchvision.transforms.functional").elastic_transform
 
@@ -124,7 +123,7 @@ def rgb(_: Any) -> Step:
 
 def augmenting(transform: Any) -> Step:
     """Run torchvision's own code, which calls one function for each operation, with a function that records."""
-    refuse_fills(transform)
+    check_warps(transform)
     kind = type(transform)
 
     class Augmenting(kind):  # type: ignore[misc, valid-type]

@@ -10,6 +10,7 @@ from penstock.torch.vision.planned import PlannedImage, Refused, Step
 from penstock.torch.vision.recording import FILTERS, recording
 
 _FILTERS: dict[Any, int] = {"box": BOX, "bilinear": BILINEAR, "bicubic": BICUBIC, **FILTERS}
+_WARPS = ("nearest", "nearest-exact", "bilinear", "bicubic", 0, 2, 3)
 
 
 def _filter(transform: Any) -> int:
@@ -123,13 +124,20 @@ def random_zoom_out(transform: Any) -> Step:
 
 def recorded(transform: Any) -> Step:
     """Run torchvision's own code on an image that records what Pillow would do."""
-    refuse_fills(transform)
+    check_warps(transform)
     return lambda planned: transform(recording(planned))
 
 
-def refuse_fills(transform: Any) -> None:
-    if isinstance(getattr(transform, "fill", None), dict):
-        message = "fill by type has no kernel"
+def resized(transform: Any) -> Step:
+    _filter(transform)
+    return lambda planned: transform(recording(planned))
+
+
+def check_warps(transform: Any) -> None:
+    """Refuse fills by type, and interpolations for which Pillow raises an error only when it transforms."""
+    named = getattr(transform.interpolation, "value", transform.interpolation)
+    if isinstance(transform.fill, dict) or named not in _WARPS:
+        message = "fill by type has no kernel" if named in _WARPS else f"interpolation {named!r} has no kernel"
         raise Refused(message)
 
 

@@ -34,11 +34,6 @@ class Prefix:
     like: Any  # a tensor of the result's class; None: an image of Pillow
     interleaved: bool = False  # strides of a tensor with interleaved channels
 
-    @property
-    def floats(self) -> bool:
-        """Return True if the values are float32."""
-        return bool(self.table.dtype == np.float32)
-
     def planned(self, image: Pixels) -> PlannedImage:
         """Get the parameters of an image."""
         height, width, channels = image.shape
@@ -194,7 +189,8 @@ def _recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tu
             try:
                 step = step_of(transform, tensor=prefix.like is not None)
                 last = entry_of(transform).last
-                if any(entry_of(each).last > last for each in transforms[:taken]) or (last and not prefix.floats):
+                late = any(entry_of(each).last > last for each in transforms[:taken])
+                if late or (last and prefix.table.dtype != np.float32):
                     message = "it has a kernel for floats only" if last else "values were erased before it"
                     raise Refused(message)
                 trials = [trial for trial in trials if trial.run(transform, step)]
