@@ -162,7 +162,7 @@ def turned(image: Bytes, shift: int) -> Bytes:
     """Return an RGB image with `shift` added to the hue of Pillow's HSV, which is a byte.
 
     >>> turned(np.array([[[200, 100, 50]]], np.uint8), 85).tolist()
-    [[[50, 200, 101]]]
+    [[[50, 200, 100]]]
     """
     red, green, blue = np.moveaxis(image, -1, 0).astype(np.int64)
     high, low = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
