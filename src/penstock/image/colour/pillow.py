@@ -86,7 +86,7 @@ def adjust(
         elif name == "contrast":
             tables = blended(_mean(image, tables), _LEVELS, number)[tables]
         else:
-            counts = run.count(np.ascontiguousarray(image)[None])[0]
+            counts = run.count(image[None])[0]
             moved = [np.bincount(each, count, 256) for each, count in zip(tables, counts, strict=True)]
             tables = _BY_COUNTS[name](np.array(moved, np.int64))[channels, tables]
     _mix(image, steps, table[channels, tables], out, planes=planes)
@@ -109,7 +109,7 @@ def sharpen(image: Bytes, factor: float) -> Bytes:
     if native is None or min(image.shape[:2]) < 3:
         return blended(pixels.smoothed(image[None])[0], image, factor)
     found = np.empty(image.shape, np.uint8)
-    native.sharpen(np.ascontiguousarray(image).reshape(-1), *image.shape, factor, found.reshape(-1))
+    native.sharpen(run.flat(image), *image.shape, factor, found.reshape(-1))
     return found
 
 
@@ -117,11 +117,11 @@ def _mean(image: Bytes, tables: Bytes) -> int:
     """Return the rounded mean of the luma of the values in `tables`."""
     native = _NATIVE.loaded()
     if image.shape[2] == 1:
-        total = int(run.count(np.ascontiguousarray(image)[None])[0, 0] @ tables[0].astype(np.int64))
+        total = int(run.count(image[None])[0, 0] @ tables[0].astype(np.int64))
     elif native is None:
         total = int(luma(tables[np.arange(3), image]).sum())
     else:
-        total = native.luma_sum(np.ascontiguousarray(image).reshape(-1), image.shape[1], tables)
+        total = native.luma_sum(run.flat(image), image.shape[1], tables)
     return int(total / (image.shape[0] * image.shape[1]) + 0.5)
 
 
@@ -143,7 +143,7 @@ def _mix(
         tables = np.array([each.tables for each in steps], np.uint8).reshape(-1, image.shape[2], 256)
         codes = np.array([each.code for each in steps], np.int64)
         numbers = np.array([each.number for each in steps], np.float32)
-        flat, shape = np.ascontiguousarray(image).reshape(-1), np.array(image.shape, np.int64)
+        flat, shape = run.flat(image), np.array(image.shape, np.int64)
         if native.mix(flat, shape, tables, codes, numbers, hue_tables(), table, planes, out):
             message = f"Image {image.shape}, table {table.shape} and result {out.shape} do not fit."
             raise InvalidArgumentError(message)
@@ -221,14 +221,10 @@ def _stretching(counts: npt.NDArray[np.int64]) -> Bytes:
     return np.where(high <= low, _LEVELS, values).astype(np.uint8)
 
 
-def _solarizing(threshold: float) -> Bytes:
-    return np.where(_LEVELS.astype(np.float64) < threshold, _LEVELS, 255 - _LEVELS)
-
-
 _BY_VALUE: dict[str, Any] = {
     "brightness": lambda factor: blended(0, _LEVELS, factor),
     "invert": lambda _: 255 - _LEVELS,
     "posterize": lambda bits: _LEVELS & np.uint8(256 - (1 << (8 - int(bits)))),
-    "solarize": _solarizing,
+    "solarize": lambda threshold: np.where(_LEVELS.astype(np.float64) < threshold, _LEVELS, 255 - _LEVELS),
 }
 _BY_COUNTS = {"autocontrast": _stretching, "equalize": pixels.equalising}

@@ -117,10 +117,6 @@ def called(transform: Any) -> Step:
     return step
 
 
-def rgb(_: Any) -> Step:
-    return lambda planned: planned.grey(3) if planned.channels == 1 else None
-
-
 def augmenting(transform: Any) -> Step:
     """Run torchvision's own code, which calls one function for each operation, with a function that records."""
     check_warps(transform)

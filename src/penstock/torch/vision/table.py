@@ -114,7 +114,7 @@ ENTRIES = {
     "ElasticTransform": TransformEntry(colours.elastic),
     "RandomChannelPermutation": TransformEntry(colours.called),
     "JPEG": TransformEntry(colours.called),
-    "RGB": TransformEntry(colours.rgb),
+    "RGB": TransformEntry(lambda _: lambda planned: planned.grey(3) if planned.channels == 1 else None),
     "RandomErasing": TransformEntry(colours.random_erasing, pillow=False, tensor=True, last=True),
     "RandomZoomOut": TransformEntry(geometry.random_zoom_out),
     "RandomPhotometricDistort": TransformEntry(colours.photometric_distort, colours.JITTER),
