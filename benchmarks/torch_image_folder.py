@@ -6,6 +6,8 @@ Forms, each with 0 and 2 workers, shuffled, on two cores:
 
 - "resize": an ImageFolder of JPEGs of 500 x 375, Resize(256), CenterCrop(224), to normalised float32;
 - "crop": the same images, RandomResizedCrop(224), RandomHorizontalFlip, to normalised float32;
+- "jitter": as "crop", then ColorJitter(0.4, 0.4, 0.4, 0.1);
+- "augment": as "crop", then RandAugment();
 - "cifar": CIFAR-10, RandomCrop(32, padding=4), RandomHorizontalFlip, to normalised float32;
 - "python": thumbnails of 64 x 64 and a transform in pure Python after the crop, which runs as written.
 
@@ -26,7 +28,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 COUNT, EPOCHS, ROUNDS = 512, 3, 2
-FORMS = {"resize": (500, 375), "crop": (500, 375), "cifar": (32, 32), "python": (64, 64)}
+PHOTO = (500, 375)
+FORMS = {"resize": PHOTO, "crop": PHOTO, "jitter": PHOTO, "augment": PHOTO, "cifar": (32, 32), "python": (64, 64)}
 BATCH = {"cifar": 128}
 CIFAR = 10_000
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -61,9 +64,12 @@ def data_set(folder, form):
     from torchvision import datasets
     from torchvision.transforms import v2
 
+    crop = [v2.RandomResizedCrop(224), v2.RandomHorizontalFlip()]
     steps = {
         "resize": [v2.Resize(256), v2.CenterCrop(224)],
-        "crop": [v2.RandomResizedCrop(224), v2.RandomHorizontalFlip()],
+        "crop": crop,
+        "jitter": [*crop, v2.ColorJitter(0.4, 0.4, 0.4, 0.1)],
+        "augment": [*crop, v2.RandAugment()],
         "cifar": [v2.RandomCrop(32, padding=4), v2.RandomHorizontalFlip()],
         "python": [v2.RandomResizedCrop(48), v2.RandomHorizontalFlip(), Slowly()],
     }

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import random
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from penstock.errors import FailedPreconditionError
 from penstock.torch import DataLoader
 from penstock.torch.vision import plan as plans
 from penstock.torch.vision.plan import plan_of
+from penstock.torch.vision.recording import agrees
+from penstock.torch.vision.table import ENTRIES, flat, uses_random
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -78,17 +81,24 @@ def assert_equal(dataset, number, **arguments):
     assert epochs(DataLoader, dataset, number, **arguments) == epochs(data.DataLoader, dataset, number, **arguments)
 
 
+def is_planned(dataset):
+    """Kernels run all transforms; threads replace processes unless the transforms use Python's generator."""
+    plan, report = plan_of(dataset)
+    python = any(uses_random(each) for each in dataset.transform.transforms)
+    return report.count("in kernels") == len(flat(dataset.transform)) and plan.whole == (not python)
+
+
 @pytest.mark.parametrize("number", range(60))
 def test_compositions_on_a_folder(folder, number):
     dataset = datasets.ImageFolder(folder, made.composition(number))
-    assert plan_of(dataset)[0].whole
+    assert is_planned(dataset)
     assert_equal(dataset, number, num_workers=number % 3)
 
 
 @pytest.mark.parametrize("number", range(100, 120))
 def test_compositions_on_arrays(number):
     dataset = made.cifar(transform=made.composition(number, small=True))
-    assert plan_of(dataset)[0].whole
+    assert is_planned(dataset)
     assert_equal(dataset, number, num_workers=number % 3)
 
 
@@ -105,6 +115,23 @@ def test_data_sets_of_arrays(kind):
     assert plan_of(dataset)[0].whole
     for workers in (0, 2):
         assert_equal(dataset, 1, num_workers=workers)
+
+
+@pytest.mark.parametrize("m", [v1, v2])
+def test_grey_images(m):
+    how = {"fill": 7, "interpolation": v1.InterpolationMode.BILINEAR}
+    transforms = [
+        m.ColorJitter(0.5, 0.5, 0.5, 0.2),
+        m.RandAugment(3, **how),
+        m.AutoAugment(),
+        m.RandomRotation(90, **how),
+    ]
+    transforms += [m.RandomPerspective(**how), m.RandomEqualize(), m.RandomAdjustSharpness(2), m.GaussianBlur(3)]
+    transforms += [m.PILToTensor(), m.ConvertImageDtype(torch.float32), m.RandomErasing(value=0.5)]
+    dataset = made.mnist(transform=m.Compose(transforms))
+    assert is_planned(dataset)
+    for workers in (0, 2):
+        assert_equal(dataset, 5, num_workers=workers)
 
 
 def test_subsets_and_joined_folders(folder):
@@ -241,6 +268,13 @@ def hooked():
         (v1.Normalize([0.5], [0.5]), "no kernel for images of Pillow"),
         (v1.RandomCrop(999), "it raises an error for the images of the self-test"),
         (v2.Pad(-1), "padding=-1 has no kernel"),
+        (v1.RandomApply([v1.CenterCrop(40), MyFlip()]), "MyFlip is not a class that penstock recognises"),
+        (v2.RandomChoice([v2.RandomInvert(), v2.ToImage()]), "it contains a transform that converts images"),
+        (v1.RandomPerspective(0.5, 0.0, v1.InterpolationMode.LANCZOS), "interpolation 'lanczos' has no kernel"),
+        (v2.RandAugment(interpolation=v1.InterpolationMode.BOX), "interpolation 'box' has no kernel"),
+        (v2.RandomResize(10, 20, v1.InterpolationMode.NEAREST), "interpolation 'nearest' has no kernel"),
+        (v2.RandomPosterize(0), "bits=0 has no kernel"),
+        (v2.RandomRotation(9, fill={torch.Tensor: 1, "others": 2}), "fill by type has no kernel"),
     ],
 )
 def test_transforms_that_run_as_written(folder, transform, reason):
@@ -262,6 +296,31 @@ def test_the_self_test_finds_other_pixels(folder, monkeypatch):
     monkeypatch.setattr(v1.functional, "hflip", lambda image: image.transpose(1))
     _, report = plan_of(datasets.ImageFolder(folder, v1.RandomHorizontalFlip(1.0)))
     assert "the self-test found other pixels" in report
+
+
+@pytest.mark.parametrize("transform", [v1.RandomInvert(0.0), v2.RandomApply([v2.RandomInvert()], 0.0)])
+def test_the_self_test_finds_other_pixels_of_an_operation_that_does_not_run(folder, monkeypatch, transform):
+    agrees.cache_clear()
+    monkeypatch.setattr(v1.functional, "invert", lambda image: image)
+    try:
+        _, report = plan_of(datasets.ImageFolder(folder, transform))
+    finally:
+        agrees.cache_clear()
+    assert "the self-test found other pixels after invert" in report
+
+
+def test_transforms_after_erased_values_run_as_written(folder):
+    erasing = v1.RandomErasing(1.0)
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(50), v1.ToTensor(), erasing, v1.Normalize(0, 1)]))
+    assert "Normalize: as written, because values were erased before it." in plan_of(dataset)[1]
+    assert_equal(dataset, 4)
+    dataset.transform = v1.Compose([v1.CenterCrop(50), v1.PILToTensor(), erasing])
+    assert "RandomErasing: as written, because it has a kernel for floats only." in plan_of(dataset)[1]
+
+
+def test_the_reference_lists_all_recognised_classes():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "torch-data-loader.md").read_text("utf-8")
+    assert [name for name in ENTRIES if f"`{name}`" not in page] == []
 
 
 class MyFolder(datasets.ImageFolder):
@@ -334,8 +393,8 @@ def test_explain_names_the_threads(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert (
-            "ColorJitter is not a class that penstock recognises"
+            "AugMix is not a class that penstock recognises"
             in DataLoader(
-                datasets.ImageFolder(folder, v1.Compose([v1.ColorJitter(0.1), v1.ToTensor()])), num_workers=1
+                datasets.ImageFolder(folder, v1.Compose([v1.AugMix(), v1.ToTensor()])), num_workers=1
             ).explain()
         )

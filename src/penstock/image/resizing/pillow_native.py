@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.tables import fits_result, look_up
 from penstock.image.resizing.pillow import BICUBIC, BILINEAR, BITS
 from penstock.native.kernel import helper, inlined, kernel, maker
 
@@ -122,18 +123,6 @@ def _transpose(
                 turned[(to + j * pitch) * 8 + y] = src[start + y * stride + j]
 
 
-@inlined
-def _look_up(row: Any, at: int, columns: int, table: Any, c: int, out: Any, y: int, planes: int) -> None:
-    """Write the values of a channel of a row."""
-    count, first, channel, to = _u(columns), _u(at), _u(c), _u(y)
-    if planes:
-        for j in range(count):
-            out[channel, to, j] = table[channel, row[first + j]]
-    else:
-        for j in range(count):
-            out[to, j, channel] = table[channel, row[first + j]]
-
-
 @kernel(
     "src: u8[:], size: i64, stored: i64, channels: i64, places: i64[:], vertical_first: i64, table: T[:, :],"
     " words: w u64[:], turned: w u8[:], planes: i64, out: w T[:, :, :] -> i64",
@@ -172,12 +161,7 @@ def resize_part(
     fits = min(top, left, y, x) >= 0 and min(height, width, new_height, new_width, rows, columns) > 0
     fits = fits and top + height <= size and left + width <= stored and size * stored * channels == src.size
     fits = fits and y + rows <= new_height and x + columns <= new_width
-    fits = fits and table.shape[0] == channels and table.shape[1] == 256
-    if planes:
-        fits = fits and out.shape[0] == channels and out.shape[1] == rows and out.shape[2] == columns
-    else:
-        fits = fits and out.shape[0] == rows and out.shape[1] == columns and out.shape[2] == channels
-    if not fits:
+    if not fits or not fits_result(table, out, planes, rows, columns, channels):
         return BAD_ARGUMENT
     pitch, edge = stored * channels, (columns + 7) // 8
     y_low, y_many, y_weights = _taps(height, new_height, y, rows, kind)
@@ -216,7 +200,7 @@ def resize_part(
                 start = (back + (y_low[i] - first) * edge) * 8
                 _blend(turned, start, edge * 8, y_many[i], y_weights[i], sums, row, 0, columns)
                 source, at = row, 0
-            _look_up(source, at, columns, table, c, out, to, planes)
+            look_up(source, at, columns, table, c, out, to, planes)
     return 0
 
 

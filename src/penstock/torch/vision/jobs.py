@@ -17,7 +17,7 @@ from penstock.image.resizing.pillow import copy_parts
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.torch.generators import as_tensor
 from penstock.torch.vision.plan import Plan
-from penstock.torch.vision.planned import KernelStage, PlannedImage
+from penstock.torch.vision.planned import PlannedImage
 
 Memory = Callable[[int], "npt.NDArray[np.uint8] | None"]  # from a number of bytes
 
@@ -121,16 +121,11 @@ class Job:
     def _copy(self, planned_images: list[PlannedImage]) -> None:
         """Compute results from an array: in few calls, if they only copy parts of the images."""
         data, prefix = self._plan.source.data, self._plan.prefix
-        stages = [
-            planned.stages[0] if planned.stages else KernelStage(planned.height, planned.width)
-            for planned in planned_images
-        ]
+        stages = [stage for planned in planned_images if (stage := planned.copied()) is not None]
         outs = [self._place(planned) for planned in planned_images]
         places = [entry[0] for entry in self._found()]
-        plain = all(
-            stage.copies and len(planned.stages) < 2 for stage, planned in zip(stages, planned_images, strict=True)
-        )
-        if self._batch is None or not plain or len({stage.fill for stage in stages if stage.padding}) > 1:
+        plain = len(stages) == len(planned_images) and len({stage.fill for stage in stages if stage.padding}) < 2
+        if self._batch is None or not plain:
             for planned, place, out in zip(planned_images, places, outs, strict=True):
                 self._paint(planned, data[place], out)
             return

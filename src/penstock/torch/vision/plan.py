@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from penstock.image.resizing.pillow import compiled
 from penstock.torch.generators import set_states, states
-from penstock.torch.vision.planned import Pixels, PlannedImage, identity
+from penstock.torch.vision.planned import Pixels, PlannedImage, Refused, Step, identity, pillow_image
 from penstock.torch.vision.sources import source_of
-from penstock.torch.vision.table import Refused, Step, TransformEntry, entry_of, flat
+from penstock.torch.vision.table import entry_of, flat, step_of, uses_random
 
 TESTED = {"torchvision": ("0.29",), "Pillow": ("13",)}  # first numbers of the versions
 _SIZES = (97, 140), (131, 97), (261, 300)  # height and width of the images of the self-test
@@ -89,7 +89,8 @@ class Plan:
     @property
     def whole(self) -> bool:
         """Return True if kernels do all, so that only torch's generator is used, and only by torchvision."""
-        return not self.rest and self.target_transform is None and self.prefix.like is not None
+        alone = not self.rest and self.target_transform is None and self.prefix.like is not None
+        return alone and not any(map(uses_random, flat(self._owner.transform)))
 
     def holds(self) -> bool:
         """Return True if neither the data set nor its transforms have changed."""
@@ -186,13 +187,17 @@ def _recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tu
         trials = [_Trial(shape, seed) for seed, shape in enumerate(shapes)]
         for taken, transform in enumerate(transforms):
             try:
-                entry = entry_of(transform)
-                step = _step(entry, transform, tensor=prefix.like is not None)
+                step = step_of(transform, tensor=prefix.like is not None)
+                last = entry_of(transform).last
+                late = any(entry_of(each).last > last for each in transforms[:taken])
+                if late or (last and prefix.table.dtype != np.float32):
+                    message = "it has a kernel for floats only" if last else "values were erased before it"
+                    raise Refused(message)
                 trials = [trial for trial in trials if trial.run(transform, step)]
                 if not trials:
                     message = "it raises an error for the images of the self-test"
                     raise Refused(message)
-                by_pixel = by_pixel if entry.make else [*by_pixel, transform]
+                by_pixel = by_pixel if step else [*by_pixel, transform]
                 longer = _longer(prefix, step, by_pixel, trials[0])
                 for trial in trials:
                     trial.check(longer)
@@ -203,13 +208,6 @@ def _recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tu
                 return prefix, taken, report
             report.append(f"{_named(transform)}: in kernels.")
     return prefix, len(transforms), report
-
-
-def _step(entry: TransformEntry, transform: Any, *, tensor: bool) -> Step | None:
-    if not (entry.tensor if tensor else entry.pillow):
-        message = f"it has no kernel for {'tensors' if tensor else 'images of Pillow'}"
-        raise Refused(message)
-    return entry.make(transform) if entry.make else None
 
 
 def _longer(prefix: Prefix, step: Step | None, by_pixel: list[Any], trial: _Trial) -> Prefix:
@@ -236,11 +234,6 @@ def _vertical_first() -> bool:
 def _named(transform: Any) -> str:
     kind = type(transform)
     return f"{'v2.' if '.v2' in kind.__module__ else ''}{kind.__qualname__}"
-
-
-def pillow_image(pixels: Pixels) -> Any:
-    """Return an image of Pillow, RGB or L."""
-    return import_module("PIL.Image").fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
 
 
 @contextmanager

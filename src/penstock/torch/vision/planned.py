@@ -1,19 +1,26 @@
-"""PlannedImage: an image whose pixels are computed later, and the kernels that compute them."""
+"""PlannedImage: an image whose pixels are computed later, and the stages that compute them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.image.colour.pillow import adjust
+from penstock.image.geometry.pillow import warp
 from penstock.image.resizing.pillow import Part, copy_parts, resize_part
 
 Pixels = npt.NDArray[np.uint8]
 
 _TABLES = {channels: np.tile(np.arange(256, dtype=np.uint8), (channels, 1)) for channels in (1, 3)}
+
+
+class Refused(Exception):
+    """A transform or data set runs as written. The text is the reason, or empty if it has no transforms."""
 
 
 @dataclass(slots=True)
@@ -45,6 +52,78 @@ class KernelStage:
         left, top = self.padding[:2] if self.padding else (0, 0)
         return self.top - top, self.left - left, self.mirrored, self.upside
 
+    def run(
+        self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
+    ) -> None:
+        """Write `table[channel, pixel]` of the result to `out`."""
+        if self.grey:
+            image = _grey(image, self.grey)
+        fill, stage = _fill(self.fill, image.shape[2]), self
+        if stage.padding and (stage.mode != "constant" or stage.resized):
+            image = _padded(image, stage, fill)
+            stage = replace(stage, padding=None)
+        image = np.ascontiguousarray(image)
+        if stage.resized:
+            height, width, rows, columns, kind = stage.resized
+            window, size = (stage.top, stage.left, height, width), (rows, columns)
+            place = stage.y, stage.x, stage.height, stage.width
+            part = Part(*window, *size, *place, stage.mirrored, stage.upside, kind)
+            resize_part(image, part, table, out, planes=planes, vertical_first=vertical_first)
+        else:
+            places = np.array([stage.place()], np.int64)
+            copy_parts(image[None], np.zeros(1, np.int64), places, fill, table, out[None], planes=planes)
+
+
+@dataclass(slots=True)
+class ColourStage:
+    """Operations on colours, by name with a number, in this order."""
+
+    height: int
+    width: int
+    operations: list[tuple[str, float]] = field(default_factory=list)
+    grey = 0
+
+    def run(
+        self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
+    ) -> None:
+        """Write `table[channel, pixel]` of the result to `out`."""
+        adjust(image, self.operations, table, out, planes=planes)
+
+
+@dataclass(slots=True)
+class WarpStage:
+    """An affine transform with 6 numbers, or a perspective transform with 8, by Pillow's filter `kind`."""
+
+    height: int
+    width: int
+    matrix: tuple[float, ...]
+    kind: int
+    fill: tuple[int, ...]
+    grey = 0
+
+    def run(
+        self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
+    ) -> None:
+        """Write `table[channel, pixel]` of the result to `out`."""
+        warp(image, self.matrix, self.kind, _fill(self.fill, image.shape[2]), table, out, planes=planes)
+
+
+@dataclass(slots=True)
+class CallStage:
+    """A function of torchvision that draws nothing, on an image of Pillow. The result has the same size."""
+
+    height: int
+    width: int
+    function: Callable[[Any], Any]
+    grey = 0
+
+    def run(
+        self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
+    ) -> None:
+        """Write `table[channel, pixel]` of the result to `out`."""
+        found = np.asarray(self.function(pillow_image(np.ascontiguousarray(image)))).reshape(image.shape)
+        KernelStage(self.height, self.width).run(found, table, out, planes=planes, vertical_first=vertical_first)
+
 
 @dataclass(slots=True)
 class PlannedImage:
@@ -53,12 +132,21 @@ class PlannedImage:
     height: int
     width: int
     channels: int
-    stages: list[KernelStage] = field(default_factory=list)
+    stages: list[KernelStage | ColourStage | WarpStage | CallStage] = field(default_factory=list)
+    erased: list[tuple[tuple[int, int, int, int], Any]] = field(default_factory=list)
+
+    def copied(self) -> KernelStage | None:
+        """Return the only stage if `copy_parts` does all of it, or None."""
+        stage = self.stages[0] if self.stages else KernelStage(self.height, self.width)
+        alone = len(self.stages) < 2 and not self.erased
+        return stage if alone and isinstance(stage, KernelStage) and stage.copies else None
 
     def _stage(self, *, new: bool) -> KernelStage:
-        if new or not self.stages:
-            self.stages.append(KernelStage(self.height, self.width))
-        return self.stages[-1]
+        last = self.stages[-1] if self.stages else None
+        if new or not isinstance(last, KernelStage):
+            last = KernelStage(self.height, self.width)
+            self.stages.append(last)
+        return last
 
     def crop(self, top: int, left: int, height: int, width: int) -> None:
         """Keep a part that lies inside."""
@@ -104,6 +192,27 @@ class PlannedImage:
         else:
             stage.mirrored = not stage.mirrored
 
+    def colour(self, name: str, number: float = 0) -> None:
+        """Apply an operation of `penstock.image.colour.pillow.adjust`."""
+        last = self.stages[-1] if self.stages else None
+        if not isinstance(last, ColourStage):
+            last = ColourStage(self.height, self.width)
+            self.stages.append(last)
+        last.operations.append((name, number))
+
+    def warp(self, height: int, width: int, matrix: Sequence[float], kind: int, fill: Sequence[int] = (0,)) -> None:
+        """Transform as Pillow does, to an image of another size."""
+        self.height, self.width = height, width
+        self.stages.append(WarpStage(height, width, tuple(matrix), kind, tuple(fill)))
+
+    def call(self, function: Callable[[Any], Any]) -> None:
+        """Apply a function on images of Pillow that keeps the size."""
+        self.stages.append(CallStage(self.height, self.width, function))
+
+    def erase(self, place: tuple[int, int, int, int], values: npt.NDArray[np.float32]) -> None:
+        """Replace a part of the result, a tensor of floats. `place` is top, left, height and width."""
+        self.erased.append((place, values))
+
     def paint(
         self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
     ) -> None:
@@ -112,9 +221,19 @@ class PlannedImage:
         for stage in stages[:-1]:
             channels = stage.grey or image.shape[2]
             part = np.empty((stage.height, stage.width, channels), np.uint8)
-            _run(stage, image, _TABLES[channels], part, planes=False, vertical_first=vertical_first)
+            stage.run(image, _TABLES[channels], part, planes=False, vertical_first=vertical_first)
             image = part
-        _run(stages[-1], image, table, out, planes=planes, vertical_first=vertical_first)
+        stages[-1].run(image, table, out, planes=planes, vertical_first=vertical_first)
+        for (top, left, height, width), values in self.erased:
+            out[:, top : top + height, left : left + width] = values
+
+
+Step = Callable[[PlannedImage], None]  # gets the parameters of one image
+
+
+def pillow_image(pixels: Pixels) -> Any:
+    """Return an image of Pillow, RGB or L."""
+    return import_module("PIL.Image").fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
 
 
 def identity(channels: int) -> Pixels:
@@ -122,35 +241,8 @@ def identity(channels: int) -> Pixels:
     return _TABLES[channels]
 
 
-def _run(
-    stage: KernelStage,
-    image: Pixels,
-    table: npt.NDArray[Any],
-    out: npt.NDArray[Any],
-    *,
-    planes: bool,
-    vertical_first: bool,
-) -> None:
-    if stage.grey:
-        image = _grey(image, stage.grey)
-    fill = _fill(stage, image.shape[2])
-    if stage.padding and (stage.mode != "constant" or stage.resized):
-        image = _padded(image, stage, fill)
-        stage = replace(stage, padding=None)
-    if stage.resized:
-        height, width, rows, columns, kind = stage.resized
-        window, size = (stage.top, stage.left, height, width), (rows, columns)
-        place = stage.y, stage.x, stage.height, stage.width
-        part = Part(*window, *size, *place, stage.mirrored, stage.upside, kind)
-        resize_part(np.ascontiguousarray(image), part, table, out, planes=planes, vertical_first=vertical_first)
-    else:
-        places = np.array([stage.place()], np.int64)
-        image = np.ascontiguousarray(image)[None]
-        copy_parts(image, np.zeros(1, np.int64), places, fill, table, out[None], planes=planes)
-
-
-def _fill(stage: KernelStage, channels: int) -> Pixels:
-    return np.array(stage.fill if len(stage.fill) == channels else stage.fill * channels, np.uint8)
+def _fill(fill: tuple[int, ...], channels: int) -> Pixels:
+    return np.array(fill if len(fill) == channels else fill * channels, np.uint8)
 
 
 def _padded(image: Pixels, stage: KernelStage, fill: Pixels) -> Pixels:

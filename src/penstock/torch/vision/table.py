@@ -6,187 +6,128 @@ torchvision's own code, and records the operation. The generators have the same 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from penstock.image.resizing.pillow import BICUBIC, BILINEAR, BOX
-from penstock.torch.vision.planned import PlannedImage
+from penstock.torch.vision import colours, geometry
+from penstock.torch.vision.planned import PlannedImage, Step
+from penstock.torch.vision.planned import Refused as Refused
+from penstock.torch.vision.recording import COLOURS, WARPS, agrees
 
-Step = Callable[[PlannedImage], None]
-
-_FILTERS = {"box": BOX, "bilinear": BILINEAR, "bicubic": BICUBIC, 4: BOX, 2: BILINEAR, 3: BICUBIC}
-_METHODS = ("forward", "__call__", "transform", "make_params", "get_params", "check_inputs", "_call_kernel")
-
-
-class Refused(Exception):
-    """A transform or data set runs as written. The text is the reason, or empty if it has no transforms."""
+_METHODS = (
+    *("forward", "__call__", "transform", "make_params", "get_params", "check_inputs", "_call_kernel"),
+    *("_augmentation_space", "_get_random_item", "_apply_image_or_video_transform"),
+)
 
 
 class TransformEntry(NamedTuple):
     """A transform's maker, or None if it computes each value from one pixel; and which images it takes."""
 
     make: Callable[[Any], Step] | None
+    operations: tuple[str, ...] = ()  # operations of `recording` that must agree with torchvision's
     pillow: bool = True  # images of Pillow
     tensor: bool = False  # tensors
-    converts: bool = False  # to a tensor
+    last: bool = False  # floats; no transform but this one may follow
 
 
-def _filter(transform: Any) -> int:
-    named = getattr(transform.interpolation, "value", transform.interpolation)
-    if named not in _FILTERS:
-        message = f"interpolation {named!r} has no kernel"
-        raise Refused(message)
-    return _FILTERS[named]
-
-
-def _resize(transform: Any) -> Step:
-    kind, size, most = _filter(transform), transform.size, transform.max_size
-    if size is None:
-        message = "size=None has no kernel"
-        raise Refused(message)
-    sides = [size] if isinstance(size, int) else list(size)
+def _random_apply(transform: Any) -> Step:
+    torch, steps = import_module("torch"), _steps(transform.transforms)
 
     def step(planned: PlannedImage) -> None:
-        if len(sides) == 2:
-            planned.resize(sides[0], sides[1], kind)
+        drawn = torch.rand(1)
+        if drawn >= transform.p if hasattr(transform, "make_params") else transform.p < drawn:
             return
-        short, long = sorted((planned.height, planned.width))
-        new_short, new_long = sides[0], int(sides[0] * long / short)
-        if most is not None and new_long > most:
-            new_short, new_long = int(most * new_short / new_long), most
-        tall = planned.width <= planned.height
-        planned.resize(new_long if tall else new_short, new_short if tall else new_long, kind)
+        for each in steps:
+            each(planned)
 
     return step
 
 
-def _center_crop(transform: Any) -> Step:
-    rows, columns = transform.size
-
-    def step(planned: PlannedImage) -> None:
-        if rows > planned.height or columns > planned.width:
-            wide, tall = max(columns - planned.width, 0), max(rows - planned.height, 0)
-            planned.pad((wide // 2, tall // 2, (wide + 1) // 2, (tall + 1) // 2), "constant", (0,))
-        top, left = round((planned.height - rows) / 2.0), round((planned.width - columns) / 2.0)
-        planned.crop(top, left, rows, columns)
-
-    return step
-
-
-def _random_resized_crop(transform: Any) -> Step:
-    kind, (rows, columns) = _filter(transform), transform.size
+def _random_choice(transform: Any) -> Step:
+    torch, choices = import_module("torch"), [_steps([each]) for each in transform.transforms]
 
     def step(planned: PlannedImage) -> None:
         if hasattr(transform, "make_params"):
-            box = transform.make_params([_like(planned)])
-            planned.crop(box["top"], box["left"], box["height"], box["width"])
+            chosen = choices[int(torch.multinomial(torch.tensor(transform.p), 1))]
         else:
-            planned.crop(*transform.get_params(_like(planned), transform.scale, transform.ratio))
-        planned.resize(rows, columns, kind)
+            chosen = random.choices(choices, weights=transform.p)[0]
+        for each in chosen:
+            each(planned)
 
     return step
 
 
-def _random_crop(transform: Any) -> Step:
-    fill, mode = _fill_of(transform), transform.padding_mode
-    if hasattr(transform, "make_params"):
-
-        def step(planned: PlannedImage) -> None:
-            found = transform.make_params([_like(planned)])
-            if found["needs_pad"]:
-                planned.pad(found["padding"], mode, fill)
-            if found["needs_crop"]:
-                planned.crop(found["top"], found["left"], found["height"], found["width"])
-
-        return step
-    padding = None if transform.padding is None else _sides(transform.padding)
-    rows, columns = transform.size
-
-    def step_v1(planned: PlannedImage) -> None:
-        if padding is not None:
-            planned.pad(padding, mode, fill)
-        height, width = planned.height, planned.width
-        if transform.pad_if_needed and width < columns:
-            planned.pad((columns - width, 0, columns - width, 0), mode, fill)
-        if transform.pad_if_needed and height < rows:
-            planned.pad((0, rows - height, 0, rows - height), mode, fill)
-        planned.crop(*transform.get_params(_like(planned), transform.size))
-
-    return step_v1
-
-
-def _pad(transform: Any) -> Step:
-    padding, fill, mode = _sides(transform.padding), _fill_of(transform), transform.padding_mode
-    return lambda planned: planned.pad(padding, mode, fill)
-
-
-def _flip(transform: Any) -> Step:
-    torch, upside = import_module("torch"), "Vertical" in type(transform).__name__
+def _random_order(transform: Any) -> Step:
+    torch, choices = import_module("torch"), [_steps([each]) for each in transform.transforms]
 
     def step(planned: PlannedImage) -> None:
-        if torch.rand(1) < transform.p:
-            planned.flip(upside=upside)
+        order = list(range(len(choices)))
+        if hasattr(transform, "make_params"):
+            order = torch.randperm(len(choices)).tolist()
+        else:
+            random.shuffle(order)
+        for place in order:
+            for each in choices[place]:
+                each(planned)
 
     return step
 
 
-def _grayscale(transform: Any) -> Step:
-    channels = transform.num_output_channels
-    if channels not in (1, 3):
-        message = f"num_output_channels={channels!r} is an error"
+def _steps(transforms: Any) -> list[Step]:
+    """Return the steps of the transforms in a container."""
+    steps = [step_of(each, tensor=False) for transform in transforms for each in flat(transform)]
+    found = [step for step in steps if step is not None]
+    if len(found) < len(steps):
+        message = "it contains a transform that converts images to tensors"
         raise Refused(message)
-    return lambda planned: planned.grey(channels)
+    return found
 
 
-def _random_grayscale(transform: Any) -> Step:
-    torch = import_module("torch")
-
-    def step(planned: PlannedImage) -> None:
-        if torch.rand(1) < transform.p:
-            planned.grey(planned.channels)
-
-    return step
-
-
-def _like(planned: PlannedImage) -> Any:
-    """Return a tensor of the size of the image, which has memory for one number."""
-    return import_module("torch").empty(1).expand(planned.channels, planned.height, planned.width)
-
-
-def _sides(padding: Any) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom."""
-    numbers = [padding] if isinstance(padding, int) else list(padding)
-    sides = numbers * (4 // len(numbers)) if len(numbers) in (1, 2, 4) else []
-    if len(sides) != 4 or not all(isinstance(side, int) and side >= 0 for side in sides):
-        message = f"padding={padding!r} has no kernel"
-        raise Refused(message)
-    return sides[0], sides[1], sides[2], sides[3]
-
-
-def _fill_of(transform: Any) -> tuple[int, ...]:
-    fill = transform.fill
-    fill = (0,) if fill is None else (fill,) if isinstance(fill, int) else fill
-    if not isinstance(fill, (tuple, list)) or not all(isinstance(each, int) and 0 <= each < 256 for each in fill):
-        message = f"fill={transform.fill!r} has no kernel"
-        raise Refused(message)
-    return tuple(fill)
-
-
+_AUGMENTATIONS = tuple(name for name in (*COLOURS, *WARPS) if name not in ("hue", "perspective"))
 ENTRIES = {
-    "Resize": TransformEntry(_resize),
-    "CenterCrop": TransformEntry(_center_crop),
-    "RandomResizedCrop": TransformEntry(_random_resized_crop),
-    "RandomCrop": TransformEntry(_random_crop),
-    "Pad": TransformEntry(_pad),
-    "RandomHorizontalFlip": TransformEntry(_flip, tensor=True),
-    "RandomVerticalFlip": TransformEntry(_flip, tensor=True),
-    "Grayscale": TransformEntry(_grayscale),
-    "RandomGrayscale": TransformEntry(_random_grayscale),
-    "ToTensor": TransformEntry(None, converts=True),
-    "PILToTensor": TransformEntry(None, converts=True),
-    "ToImage": TransformEntry(None, converts=True),
+    "Resize": TransformEntry(geometry.resize),
+    "CenterCrop": TransformEntry(geometry.center_crop),
+    "RandomResizedCrop": TransformEntry(geometry.random_resized_crop),
+    "RandomCrop": TransformEntry(geometry.random_crop),
+    "Pad": TransformEntry(geometry.pad),
+    "RandomHorizontalFlip": TransformEntry(geometry.flip, tensor=True),
+    "RandomVerticalFlip": TransformEntry(geometry.flip, tensor=True),
+    "Grayscale": TransformEntry(colours.grayscale),
+    "RandomGrayscale": TransformEntry(colours.random_grayscale),
+    "ColorJitter": TransformEntry(colours.color_jitter, colours.JITTER),
+    "RandomInvert": TransformEntry(colours.by_chance("invert"), ("invert",)),
+    "RandomPosterize": TransformEntry(colours.by_chance("posterize", "bits"), ("posterize",)),
+    "RandomSolarize": TransformEntry(colours.by_chance("solarize", "threshold"), ("solarize",)),
+    "RandomAutocontrast": TransformEntry(colours.by_chance("autocontrast"), ("autocontrast",)),
+    "RandomEqualize": TransformEntry(colours.by_chance("equalize"), ("equalize",)),
+    "RandomAdjustSharpness": TransformEntry(colours.by_chance("sharpness", "sharpness_factor"), ("sharpness",)),
+    "RandomApply": TransformEntry(_random_apply),
+    "RandomChoice": TransformEntry(_random_choice),
+    "RandomOrder": TransformEntry(_random_order),
+    "RandomRotation": TransformEntry(geometry.recorded, ("rotate",)),
+    "RandomAffine": TransformEntry(geometry.recorded, ("affine",)),
+    "RandomPerspective": TransformEntry(geometry.recorded, ("perspective",)),
+    "GaussianBlur": TransformEntry(colours.gaussian_blur),
+    "ElasticTransform": TransformEntry(colours.elastic),
+    "RandomChannelPermutation": TransformEntry(colours.called),
+    "JPEG": TransformEntry(colours.called),
+    "RGB": TransformEntry(lambda _: lambda planned: planned.grey(3) if planned.channels == 1 else None),
+    "RandomErasing": TransformEntry(colours.random_erasing, pillow=False, tensor=True, last=True),
+    "RandomZoomOut": TransformEntry(geometry.random_zoom_out),
+    "RandomPhotometricDistort": TransformEntry(colours.photometric_distort, colours.JITTER),
+    "Identity": TransformEntry(lambda _: lambda planned: None, tensor=True),
+    "ScaleJitter": TransformEntry(geometry.resized),
+    "RandomResize": TransformEntry(geometry.resized),
+    "RandomShortestSize": TransformEntry(geometry.resized),
+    "AutoAugment": TransformEntry(colours.augmenting, _AUGMENTATIONS),
+    "RandAugment": TransformEntry(colours.augmenting, _AUGMENTATIONS),
+    "TrivialAugmentWide": TransformEntry(colours.augmenting, _AUGMENTATIONS),
+    "ToTensor": TransformEntry(None),
+    "PILToTensor": TransformEntry(None),
+    "ToImage": TransformEntry(None),
     "ToDtype": TransformEntry(None, pillow=False, tensor=True),
     "ConvertImageDtype": TransformEntry(None, pillow=False, tensor=True),
     "Normalize": TransformEntry(None, pillow=False, tensor=True),
@@ -222,6 +163,30 @@ def entry_of(transform: Any) -> TransformEntry:
         message = "it has hooks"
         raise Refused(message)
     return entry
+
+
+def step_of(transform: Any, *, tensor: bool) -> Step | None:
+    """Return the step of a transform for tensors or images of Pillow, or None if it computes each value from one pixel.
+
+    Raises:
+        Refused: If it runs as written.
+    """
+    entry = entry_of(transform)
+    if not (entry.tensor if tensor else entry.pillow):
+        message = f"it has no kernel for {'tensors' if tensor else 'images of Pillow'}"
+        raise Refused(message)
+    for name in entry.operations:
+        if not agrees(name):
+            message = f"on this machine, the self-test found other pixels after {name}"
+            raise Refused(message)
+    return entry.make(transform) if entry.make else None
+
+
+def uses_random(transform: Any) -> bool:
+    """Return True if a transform uses the generator of Python's `random`: two containers of v1."""
+    v1 = import_module("torchvision.transforms")
+    inner = getattr(transform, "transforms", ())
+    return type(transform) in (v1.RandomChoice, v1.RandomOrder) or any(map(uses_random, inner))
 
 
 def flat(transform: Any) -> list[Any]:
