@@ -12,15 +12,20 @@ from penstock.errors import UnknownNameError
 
 if TYPE_CHECKING:
     DataLoader: Any
+    open_image: Any
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "open_image"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return the `DataLoader` class.
+    """Return the `DataLoader` class or `open_image`.
 
-    It is derived from torch's class at the first access, so that torch is imported late.
+    The class is derived from torch's class at the first access, so that torch is imported late. Pillow, too.
     """
+    if name == "open_image":
+        from penstock.torch.vision.opened import open_image
+
+        return open_image
     if name != "DataLoader":
         message = f"penstock.torch has no {name!r}."
         raise UnknownNameError(message, hint=f"It has {', '.join(__all__)}.")
