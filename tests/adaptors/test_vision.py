@@ -33,8 +33,8 @@ pytestmark = [
         "ignore:.*CUDA initialization:UserWarning",
     ),
     pytest.mark.skipif(
-        not torchvision.__version__.startswith("0.29.") or not PIL.__version__.startswith("13."),
-        reason="transforms are recognised of torchvision 0.29 with Pillow 13",
+        not torchvision.__version__.startswith(("0.26.", "0.29.")) or not PIL.__version__.startswith("13."),
+        reason="transforms are recognised of torchvision 0.26 and 0.29 with Pillow 13",
     ),
 ]
 

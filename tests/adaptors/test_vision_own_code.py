@@ -110,6 +110,16 @@ def test_transforms_of_rgb_only(folder):
     assert_equal(Mine(folder, transform, pillow_rgb), 2)
 
 
+def test_arguments_that_kernels_do_not_take(folder):
+    transform = v2.Compose([v2.CenterCrop(60), v2.Pad(2, (1, 2, 3), "reflect"), v2.ToImage()])
+    dataset = Mine(folder, transform, pillow_grey)
+    assert "Mode L: v2.Pad: as written, because the kernels do not take its arguments." in plan_of(dataset)[1]
+    assert_equal(dataset, 1)
+    grey = made.mnist(transform=v2.Compose([v2.Pad(2, (1, 2, 3), "reflect"), v2.ToImage()]))
+    assert plan_of(grey)[0].rest == grey.transform.transforms
+    assert_equal(grey, 1)
+
+
 def test_colours_with_a_transparent_one_run_as_written(tmp_path, monkeypatch):
     Image.new("RGB", (70, 80), "red").save(tmp_path / "1.png", transparency=(255, 0, 0))
     with Image.open(tmp_path / "1.png") as opened:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.errors import PenstockError
 from penstock.image.resizing.pillow import compiled
 from penstock.torch.generators import set_states, states
 from penstock.torch.vision.planned import Pixels, PlannedImage, identity
@@ -21,7 +22,7 @@ from penstock.torch.vision.settings import TransformSettings
 from penstock.torch.vision.sources import source_of
 from penstock.torch.vision.table import Refused, Step, TransformEntry, entry_of, flat
 
-TESTED = {"torchvision": ("0.29",), "Pillow": ("13",)}  # first numbers of the versions
+TESTED = {"torchvision": ("0.26", "0.29"), "Pillow": ("13",)}  # first numbers of the versions
 SIZES = (97, 140), (131, 97), (261, 300)  # height and width of the images of the self-test
 
 
@@ -204,7 +205,8 @@ def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tup
                 for trial in trials:
                     trial.check(longer)
                 prefix = longer
-            except Refused as why:
+            except (Refused, PenstockError) as error:
+                why = error if isinstance(error, Refused) else "the kernels do not take its arguments"
                 report.append(f"{_named(transform)}: as written, because {why}.")
                 report += [f"{_named(each)}: as written, like all after it." for each in transforms[taken + 1 :]]
                 return prefix, taken, report
