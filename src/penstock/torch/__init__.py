@@ -1,6 +1,7 @@
 """penstock for torch: a DataLoader with torch's signature, run by this engine.
 
 To switch from torch, import `DataLoader` from `penstock.torch` instead of `torch.utils.data`. Nothing else changes.
+`open_image` opens an image as Pillow does, and decodes it in a kernel.
 `Dataset.to_torch` is for pipelines written with penstock.
 """
 
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from penstock.torch.vision.opened import open_image
+
     DataLoader: Any
-    open_image: Any
 
 __all__ = ["DataLoader", "open_image"]
 

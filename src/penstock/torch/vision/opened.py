@@ -33,10 +33,12 @@ def open_image(path: Any) -> Any:
         Exception: The error of Pillow, if the file cannot be read or is damaged.
 
     Example:
+        >>> import tempfile
         >>> from PIL import Image
         >>> from penstock.torch import open_image
-        >>> Image.new("RGB", (40, 30), "orange").save("one.jpg")
-        >>> open_image("one.jpg").size
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Image.new("RGB", (40, 30), "orange").save(f"{folder}/one.jpg")
+        ...     open_image(f"{folder}/one.jpg").size
         (40, 30)
     """
     image = decoded_image(path)
