@@ -19,7 +19,7 @@ from PIL import Image, ImageOps
 from tests.adaptors import vision_data as made
 from tests.adaptors.test_vision import MyFolder, as_bits, assert_equal, folder, pytestmark, seed, states
 from torch.utils import data
-from torchvision import datasets
+from torchvision import datasets, tv_tensors
 from torchvision.transforms import v2
 
 from penstock.torch import DataLoader, open_image
@@ -267,6 +267,36 @@ def test_pairs_of_transforms(folder, monkeypatch):
     assert len(found) == 2 * len(dataset)
     assert dataset.transforms is kept
     assert_equal(Segmentation(folder, transforms=lambda image, target: (transform(image), target)), 1)
+
+
+class Boxes(Mine):
+    """A transform of an image together with its boxes and mask."""
+
+    def __getitem__(self, index):
+        image = open_image(self.paths[index])
+        height, width = image.height, image.width
+        box = tv_tensors.BoundingBoxes([[3, 4, 30, 40]], format="XYXY", canvas_size=(height, width))
+        mask = tv_tensors.Mask(torch.eye(height, width, dtype=torch.uint8))
+        image, target = self.transform(image, {"boxes": box, "masks": mask})
+        return image, target["boxes"], target["masks"]
+
+
+def test_boxes_and_masks_run_as_written(folder):
+    transform = v2.Compose([v2.RandomResizedCrop(40), v2.RandomHorizontalFlip(), v2.ToImage()])
+    for workers in (0, 2):
+        assert_equal(Boxes(folder, transform), 2, num_workers=workers)
+
+
+@pytest.mark.parametrize("mix", [v2.MixUp(num_classes=30), v2.CutMix(num_classes=30)])
+def test_batches_that_are_mixed_by_collate(folder, mix):
+    def collate(samples):
+        images, labels, *_ = data.default_collate(samples)
+        return mix(images, labels)
+
+    transform = made.composition(406)
+    for dataset in (datasets.ImageFolder(folder, transform), Mine(folder, transform)):
+        for workers in (0, 1):
+            assert_equal(dataset, 3, num_workers=workers, collate_fn=collate)
 
 
 def test_data_sets_of_torchvision(folder, monkeypatch):
