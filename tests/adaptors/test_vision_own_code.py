@@ -1,5 +1,6 @@
 """Data sets whose own code runs, with transforms and decoding in kernels: batches are those of torch's loader."""
 
+import contextlib
 import copy
 import pickle
 import random
@@ -23,7 +24,8 @@ from torchvision import datasets, tv_tensors
 from torchvision.transforms import v2
 
 from penstock.torch import DataLoader, open_image
-from penstock.torch.vision.own_code import KernelTransform, OwnCode, plan_of
+from penstock.torch.vision import own_code
+from penstock.torch.vision.own_code import OwnCode, plan_of
 
 __all__ = ["folder", "pytestmark"]
 
@@ -67,8 +69,14 @@ class Mine(data.Dataset):
 def kernel_calls(monkeypatch):
     """Count the images that kernels compute."""
     found = []
-    planned = KernelTransform.__dict__["_computed"]
-    monkeypatch.setattr(KernelTransform, "_computed", lambda *given: found.append(1) or planned(*given))
+    computed = own_code._computed
+
+    def counted(prefix, pixels):
+        value = computed(prefix, pixels)
+        found.append(1)
+        return value
+
+    monkeypatch.setattr(own_code, "_computed", counted)
     return found
 
 
@@ -118,6 +126,31 @@ def test_arguments_that_kernels_do_not_take(folder):
     grey = made.mnist(transform=v2.Compose([v2.Pad(2, (1, 2, 3), "reflect"), v2.ToImage()]))
     assert plan_of(grey)[0].rest == grey.transform.transforms
     assert_equal(grey, 1)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        v1.Compose([v1.RandomHorizontalFlip(), v1.Resize(55, max_size=70), v1.RandomCrop(57), v1.ToTensor()]),
+        v2.Compose([v2.RandomCrop(90, pad_if_needed=True, fill=(1, 2, 3)), v2.RandomGrayscale(), v2.ToImage()]),
+        v2.Compose([v2.Pad(9, padding_mode="reflect"), v2.RandomCrop(20), v2.ToImage()]),
+    ],
+)
+def test_errors_of_tiny_images(transform):
+    dataset = Wrapper(None, transform)
+    plan, _ = plan_of(dataset)
+    for size in ((1, 1), (4, 300), (300, 4), (7, 7)):
+        for mode in ("RGB", "L"):
+            found = []
+            for context in (plan.in_place(), contextlib.nullcontext()):
+                seed(1)
+                with context:
+                    try:
+                        result = as_bits(dataset.transform(Image.new(mode, size)))
+                    except Exception as error:
+                        result = type(error), str(error)
+                found.append((result, states()))
+            assert found[0] == found[1]
 
 
 def test_colours_with_a_transparent_one_run_as_written(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ same results and use the same random numbers.
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from penstock.store.content_key.made_of import function_text
 from penstock.torch.vision.plan import SIZES, Plan, Prefix, check_versions, recognised
+from penstock.torch.vision.planned import Pixels
 from penstock.torch.vision.settings import TransformSettings
 from penstock.torch.vision.table import Refused, flat
 
@@ -138,19 +140,26 @@ class KernelTransform:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         way = self.ways.get(getattr(args[0], "mode", "")) if len(args) == 1 and not kwargs else None
-        pixels = _pixels(args[0]) if way is not None and self.settings.hold() else None
-        if way is None or pixels is None:
+        if way is None or not self.settings.hold():
             return self._transform(*args, **kwargs)
-        return self._computed(*way, pixels)
-
-    def _computed(self, prefix: Prefix, rest: list[Any], pixels: Any) -> Any:
-        planned = prefix.planned(pixels)
-        painted = prefix.empty(planned)
-        prefix.paint(planned, pixels, painted)
-        value = prefix.value(painted)
-        for transform in rest:
+        torch, prefix = import_module("torch"), way[0]
+        kept = torch.get_rng_state(), random.getstate()
+        try:
+            value = _computed(prefix, _pixels(args[0]))
+        except Exception:  # of another class than that of torchvision, or after other random numbers
+            torch.set_rng_state(kept[0])
+            random.setstate(kept[1])
+            return self._transform(*args, **kwargs)
+        for transform in way[1]:
             value = transform(value)
         return value
+
+
+def _computed(prefix: Prefix, pixels: Pixels) -> Any:
+    planned = prefix.planned(pixels)
+    painted = prefix.empty(planned)
+    prefix.paint(planned, pixels, painted)
+    return prefix.value(painted)
 
 
 def plan_of(dataset: Any) -> tuple[Plan | OwnCode | None, str]:
@@ -169,17 +178,19 @@ def plan_of(dataset: Any) -> tuple[Plan | OwnCode | None, str]:
     return plan if isinstance(plan, Plan) or plan else None, "\n".join(plan.report)
 
 
-def _pixels(image: Any) -> Any:
-    """Return the pixels of an image of Pillow, or None for other objects and damaged images."""
+def _pixels(image: Any) -> Pixels:
+    """Return the pixels of an image of Pillow.
+
+    Raises:
+        Refused: If it is another object.
+    """
     from penstock.torch.vision.opened import DecodedImage, pixels_of
 
     own = type(image) is DecodedImage or type(image).__module__.startswith("PIL.")
     if not own or not isinstance(image, import_module("PIL.Image").Image) or "transparency" in image.info:
-        return None
-    try:
-        return pixels_of(image)
-    except Exception:
-        return None  # the transform raises the error, after it has used random numbers
+        message = "it is no plain image of Pillow"
+        raise Refused(message)
+    return pixels_of(image)
 
 
 def _attributes(dataset: Any) -> list[Attribute]:
