@@ -20,7 +20,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity docs docs-figures wheel wheels wheel-test kernels \
+.PHONY: help demo test quick mutants frameworks vision check fuzz storm crash service remote test-hdfs browser bench parity docs docs-figures wheel wheels wheel-test kernels \
 	budget format lock clean need-python
 
 help: ## this list
@@ -48,6 +48,11 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
 	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py \
 		tests/physical/test_tokenising.py  # with what they speak to
+
+COMPOSITIONS ?= 200
+vision: $(FRAMEWORKS)/stamp ## generated compositions of torchvision's transforms, bit for bit (COMPOSITIONS=200, half an hour)
+	@PENSTOCK_COMPOSITIONS=$(COMPOSITIONS) $(FRAMEWORKS)/bin/python -m pytest -q --numprocesses 2 \
+		tests/adaptors/test_vision_compositions.py
 
 check: $(VENV)/dev.stamp ## lint, types, import contracts, sizes against tests/budget.json, habits against tests/ratchets.json
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .

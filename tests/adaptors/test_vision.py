@@ -24,7 +24,7 @@ from torchvision.transforms import v2
 from penstock.errors import FailedPreconditionError
 from penstock.torch import DataLoader
 from penstock.torch.vision import plan as plans
-from penstock.torch.vision.plan import plan_of
+from penstock.torch.vision.own_code import OwnCode, plan_of
 from penstock.torch.vision.recording import agrees
 from penstock.torch.vision.table import ENTRIES, flat, uses_random
 
@@ -36,8 +36,8 @@ pytestmark = [
         "ignore:.*CUDA initialization:UserWarning",
     ),
     pytest.mark.skipif(
-        not torchvision.__version__.startswith("0.29.") or not PIL.__version__.startswith("13."),
-        reason="transforms are recognised of torchvision 0.29 with Pillow 13",
+        not torchvision.__version__.startswith(("0.26.", "0.29.")) or not PIL.__version__.startswith("13."),
+        reason="transforms are recognised of torchvision 0.26 and 0.29 with Pillow 13",
     ),
 ]
 
@@ -330,15 +330,28 @@ class MyFolder(datasets.ImageFolder):
 @pytest.mark.parametrize(
     ("dataset", "reason"),
     [
-        (lambda folder: MyFolder(folder, v1.ToTensor()), "MyFolder is not a class that penstock recognises"),
-        (lambda folder: datasets.ImageFolder(folder), "it has no transform"),
-        (lambda folder: datasets.ImageFolder(folder, v1.ToTensor(), loader=lambda path: None), "its loader is not"),
-        (lambda folder: data.ConcatDataset([made.cifar(transform=v1.ToTensor())]), "if it joins folders"),
+        (lambda folder: datasets.ImageFolder(folder, loader=lambda path: None), "its loader is not"),
+        (lambda folder: data.ConcatDataset([made.cifar(transform=made.Negative())]), "if it joins folders"),
     ],
 )
 def test_data_sets_that_run_as_written(folder, dataset, reason):
     plan, report = plan_of(dataset(folder))
     assert plan is None
+    assert reason in report
+
+
+@pytest.mark.parametrize(
+    ("dataset", "reason"),
+    [
+        (lambda folder: MyFolder(folder, v1.ToTensor()), "MyFolder is not a class that penstock recognises"),
+        (lambda folder: datasets.ImageFolder(folder, v1.ToTensor(), loader=lambda path: None), "its loader is not"),
+        (lambda folder: data.ConcatDataset([made.cifar(transform=v1.ToTensor())]), "if it joins folders"),
+    ],
+)
+def test_data_sets_whose_own_code_runs(folder, dataset, reason):
+    plan, report = plan_of(dataset(folder))
+    assert isinstance(plan, OwnCode)
+    assert report.startswith("The code of the data set runs as written: ")
     assert reason in report
 
 

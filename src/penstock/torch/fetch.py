@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -31,6 +31,7 @@ from penstock.torch.generators import seed_all, set_states, states
 from penstock.torch.packed import pack
 from penstock.torch.shared import SharedPasses, SharedWorkers, Slots, with_states
 from penstock.torch.vision.jobs import Job, threads
+from penstock.torch.vision.own_code import OwnCode, plan_of
 from penstock.torch.vision.plan import Plan
 from penstock.trace.graph import Allocate
 
@@ -45,10 +46,14 @@ class Given:
     initialised: set[int] = field(default_factory=set)  # numbers of workers
     states: dict[tuple[int, int], bytes] = field(default_factory=dict)  # by pass and worker, in a forked process
     latest: tuple[int, int] | None = None  # whose states the generators have
-    plan: Plan | None = None  # of a data set of torchvision
+    plan: Plan | OwnCode | None = None  # of images and transforms of torchvision
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "plan": None}  # steps are closures
+        return {**vars(self), "plan": self.plan is not None}  # steps are closures
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        plan = plan_of(state["dataset"])[0] if state["plan"] else None
+        vars(self).update(state, plan=plan)
 
 
 class Fetch(OwnWorkers):
@@ -121,21 +126,26 @@ class Fetch(OwnWorkers):
 
     def fetch(self, indices: Any, room: ResultRoom | None = None) -> Any:
         assert self.given is not None
-        dataset, collate = self.given.dataset, self.given.collate
-        if self.given.plan is not None and self.together:
-            job = Job(self.given.plan, indices, None if room else threads(), room.empty if room else None)
+        dataset, collate, plan = self.given.dataset, self.given.collate, self.given.plan
+        if isinstance(plan, Plan) and self.together and plan.is_current():
+            job = Job(plan, indices, None if room else threads(), room.empty if room else None)
             job.draw()
             return job.batch(collate, default=is_default(collate))
         if room is not None:
             collate = collating_into(room, collate)
         token = EPOCH.set(self.epoch)
         try:
-            if not self.together:
-                return collate(dataset[indices])
-            many = getattr(dataset, "__getitems__", None)
-            return collate(many(indices) if many else [dataset[index] for index in indices])
+            with plan.in_place() if isinstance(plan, OwnCode) else nullcontext():
+                samples = self._samples(dataset, indices)
+            return collate(samples)
         finally:
             EPOCH.reset(token)
+
+    def _samples(self, dataset: Any, indices: Any) -> Any:
+        if not self.together:
+            return dataset[indices]
+        many = getattr(dataset, "__getitems__", None)
+        return many(indices) if many else [dataset[index] for index in indices]
 
     def _in_worker(self, worker: int, number: int, sent: bytes | None = None) -> None:
         """Set the generators to the states of a worker, before one of its batches."""

@@ -24,7 +24,8 @@ from penstock.torch.generators import torch_state
 from penstock.torch.packed import unpack
 from penstock.torch.shared import states_of
 from penstock.torch.vision.jobs import AheadBatches, first_states
-from penstock.torch.vision.plan import Plan, plan_of
+from penstock.torch.vision.own_code import OwnCode, plan_of
+from penstock.torch.vision.plan import Plan
 
 Sample = TypeVar("Sample", covariant=True)
 _VERSION = 1
@@ -63,7 +64,8 @@ def data_loader_type() -> type:
         of the data set.
 
         Kernels compute the images of torchvision's data sets, with the random numbers and the bits of torchvision. If
-        kernels run all transforms, threads replace the worker processes.
+        kernels run all transforms, threads replace the worker processes. The code of your own data sets runs as
+        written: kernels run their attribute `transform`, and decode images that `open_image` opens.
 
         `state_dict()` and `load_state_dict()` continue after the last batch, as torchdata's StatefulDataLoader.
         `explain()` reports which workers run, and which transforms run in kernels.
@@ -134,7 +136,7 @@ def data_loader_type() -> type:
             self._penstock_place = place
             plan = self._plan()
             with ExitStack() as failed:
-                ahead = plan if plan is not None and self._runs_ahead(plan) else None
+                ahead = plan if self._runs_ahead(plan) else None
                 workers = None if ahead else self._forked()
                 if workers is not None and not self.persistent_workers:
                     failed.callback(workers.close)
@@ -143,7 +145,7 @@ def data_loader_type() -> type:
                 drawn.draw(self._penstock_ahead or int(aside))
                 if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
-                if ahead is not None:
+                if isinstance(ahead, Plan):
                     painted = AheadBatches(ahead, drawn, self.collate_fn, first_states(seed, starts))
                     place["workers"] = painted.states
                     return LoaderBatches(self, painted, place, self._handed, drawn)
@@ -157,17 +159,17 @@ def data_loader_type() -> type:
                 made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
             return made
 
-        def _plan(self) -> Plan | None:
+        def _plan(self) -> Plan | OwnCode | None:
             """Return how kernels compute the samples, or None."""
             if self._penstock_plan is None or not self._penstock_plan.holds():
                 self._penstock_plan, _ = plan_of(self.dataset) if self._auto_collation else (None, "")
-            found: Plan | None = self._penstock_plan
+            found: Plan | OwnCode | None = self._penstock_plan
             return found
 
-        def _runs_ahead(self, plan: Plan) -> bool:
+        def _runs_ahead(self, plan: Plan | OwnCode | None) -> bool:
             """Return True if threads replace the worker processes: kernels do all, and no other code runs there."""
             own = self.worker_init_fn is None and is_default(self.collate_fn)
-            return bool(plan.whole and self.num_workers and own and not self.timeout)
+            return bool(plan is not None and plan.whole and self.num_workers and own and not self.timeout)
 
         def _starts(self, resume: Any) -> list[bytes | None]:
             """Return the states of the workers' generators at the begin of an iteration, None for new workers."""
@@ -320,7 +322,7 @@ def data_loader_type() -> type:
             report = report and f"\n{report}"
             if not self.num_workers:
                 return f"The training loop's own thread reads the data set, because num_workers is 0.{report}"
-            if plan is not None and self._runs_ahead(plan):
+            if self._runs_ahead(plan):
                 return f"Threads of this process compute all batches, because kernels run all transforms.{report}"
             indices = range(len(self.dataset))
             batches = data.BatchSampler(indices, self.batch_size or 1, False) if self._auto_collation else indices

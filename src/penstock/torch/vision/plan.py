@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import logging
 import pickle
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.errors import PenstockError
 from penstock.image.resizing.pillow import compiled
 from penstock.torch.generators import set_states, states
 from penstock.torch.vision.planned import Pixels, PlannedImage, Refused, Step, identity, pillow_image
+from penstock.torch.vision.settings import TransformSettings
 from penstock.torch.vision.sources import source_of
 from penstock.torch.vision.table import entry_of, flat, step_of, uses_random
 
-TESTED = {"torchvision": ("0.29",), "Pillow": ("13",)}  # first numbers of the versions
-_SIZES = (97, 140), (131, 97), (261, 300)  # height and width of the images of the self-test
+TESTED = {"torchvision": ("0.26", "0.29"), "Pillow": ("13",)}  # first numbers of the versions
+SIZES = (97, 140), (131, 97), (261, 300)  # height and width of the images of the self-test
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,10 @@ class Prefix:
         if self.like is None:
             return pillow_image(painted)
         torch = import_module("torch")
-        found = torch.from_numpy(painted)
         if self.interleaved:
-            found = found.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+            found = torch.from_numpy(painted.transpose(1, 2, 0).copy()).permute(2, 0, 1)
+        else:
+            found = torch.from_numpy(painted)
         return found if type(self.like) is torch.Tensor else found.as_subclass(type(self.like))
 
 
@@ -73,7 +76,6 @@ class Plan:
     """
 
     def __init__(self, dataset: Any) -> None:
-        _check_versions()
         self.source, self._owner = source_of(dataset)
         if self._owner.transform is None:
             message = "it has no transform"
@@ -81,16 +83,23 @@ class Plan:
         self.target_transform = self._owner.target_transform
         transforms = flat(self._owner.transform)
         data = self.source.data
-        shapes = [(*size, 3) for size in _SIZES] if data is None else [data.shape[1:]] * len(_SIZES)
-        self.prefix, taken, self.report = _recognised(transforms, shapes)
+        shapes = [(*size, 3) for size in SIZES] if data is None else [data.shape[1:]] * len(SIZES)
+        self.prefix, taken, self.report = recognised(transforms, shapes)
         self.rest = transforms[taken:]
         self._given = self._asked()
+        self.settings = TransformSettings(self._owner.transform)
 
     @property
     def whole(self) -> bool:
         """Return True if kernels do all, so that only torch's generator is used, and only by torchvision."""
         alone = not self.rest and self.target_transform is None and self.prefix.like is not None
         return alone and not any(map(uses_random, flat(self._owner.transform)))
+
+    def is_current(self) -> bool:
+        """Return True if no transform was replaced, in microseconds."""
+        owner = self._owner
+        given = owner.transform is self.settings.transform and owner.target_transform is self.target_transform
+        return given and self.settings.hold()
 
     def holds(self) -> bool:
         """Return True if neither the data set nor its transforms have changed."""
@@ -107,18 +116,12 @@ class Plan:
         return [id(each) for each in objects], settings
 
 
-def plan_of(dataset: Any) -> tuple[Plan | None, str]:
-    """Return the plan of a data set, or None; and a report of what runs in kernels, and why not."""
-    if "torchvision" not in sys.modules:
-        return None, ""
-    try:
-        plan = Plan(dataset)
-    except Refused as why:
-        return None, f"The data set runs as written: {why}." if str(why) else ""
-    return plan, "\n".join(plan.report)
+def check_versions() -> None:
+    """Check that the kernels are tested with these versions.
 
-
-def _check_versions() -> None:
+    Raises:
+        Refused: If they are not.
+    """
     if not compiled():
         message = "the compiled kernels are missing"
         raise Refused(message)
@@ -126,8 +129,13 @@ def _check_versions() -> None:
         found: str = import_module(package).__version__
         if not found.startswith(tuple(f"{version}." for version in TESTED[name])):
             message = f"{name} {found} is not a tested version ({', '.join(TESTED[name])})"
-            _LOG.info("Transforms of torchvision run as written: %s.", message)
+            _log_once(message)
             raise Refused(message)
+
+
+@cache
+def _log_once(message: str) -> None:
+    _LOG.info("Transforms of torchvision run as written: %s.", message)
 
 
 class _Trial:
@@ -177,7 +185,7 @@ class _Trial:
             raise Refused(message)
 
 
-def _recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tuple[Prefix, int, list[str]]:
+def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tuple[Prefix, int, list[str]]:
     """Return the longest recognised prefix, the number of its transforms, and a line for each transform."""
     trials: list[_Trial] = []
     prefix = Prefix((), identity(3), vertical_first=_vertical_first(), like=None)
@@ -202,7 +210,8 @@ def _recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tu
                 for trial in trials:
                     trial.check(longer)
                 prefix = longer
-            except Refused as why:
+            except (Refused, PenstockError) as error:
+                why = error if isinstance(error, Refused) else "the kernels do not take its arguments"
                 report.append(f"{_named(transform)}: as written, because {why}.")
                 report += [f"{_named(each)}: as written, like all after it." for each in transforms[taken + 1 :]]
                 return prefix, taken, report
@@ -223,7 +232,7 @@ def _longer(prefix: Prefix, step: Step | None, by_pixel: list[Any], trial: _Tria
         message = f"it gives {value.dtype}"
         raise Refused(message)
     table = np.ascontiguousarray(value.numpy()[:, 0])
-    interleaved = channels > 1 and trial.value.stride(0) == 1
+    interleaved = trial.value.stride(0) == 1
     return replace(prefix, steps=steps, table=table, like=value, interleaved=interleaved)
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from penstock.errors import PenstockError
-from penstock.image.jpeg.block import JpegBlock
-from penstock.image.jpeg.decode import decode_jpeg
 from penstock.torch.vision.planned import Pixels
 from penstock.torch.vision.table import Refused
 
@@ -19,7 +15,7 @@ _ARRAYS = ("CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "KMNIST", "EMNIST")
 
 
 class FolderImages:
-    """A DatasetFolder or ImageFolder with torchvision's default loader. `place` is a path."""
+    """A DatasetFolder, ImageFolder, ImageNet and the like, with torchvision's default loader. `place` is a path."""
 
     data = None
 
@@ -33,14 +29,10 @@ class FolderImages:
 
     def read(self, path: Any) -> Pixels:
         """Return the pixels that Pillow decodes, or raise its error. A kernel decodes the usual JPEGs."""
-        try:
-            content = Path(path).read_bytes()
-            block = JpegBlock([content])
-            if block.taken()[0] and block.shapes()[0, :2].prod() <= _most():
-                return decode_jpeg(content, 3, dct_method="INTEGER_ACCURATE")
-        except (OSError, PenstockError):
-            pass
-        return np.asarray(self._loader(path))
+        from penstock.torch.vision.opened import decoded  # it needs Pillow
+
+        found = decoded(path)
+        return np.asarray(self._loader(path)) if found is None else found[0]
 
 
 class ArrayImages:
@@ -125,7 +117,7 @@ def source_of(dataset: Any) -> tuple[Any, Any]:
     read_by = getattr(getattr(kind, "__getitem__", None), "__module__", "")  # "" for a list and other built-in classes
     if not read_by.startswith("torchvision."):
         raise Refused(unknown if hasattr(dataset, "transform") else "")
-    if kind in (sets.ImageFolder, sets.DatasetFolder):
+    if kind.__getitem__ is sets.DatasetFolder.__getitem__ and kind.__module__.startswith("torchvision."):
         loader = import_module("torchvision.datasets.folder").default_loader
         if dataset.loader is not loader or import_module("torchvision").get_image_backend() != "PIL":
             message = "its loader is not torchvision's default_loader with Pillow"
@@ -134,9 +126,3 @@ def source_of(dataset: Any) -> tuple[Any, Any]:
     if kind in [getattr(sets, name) for name in _ARRAYS]:
         return ArrayImages(dataset), dataset
     raise Refused(unknown)
-
-
-def _most() -> float:
-    """Return the number of pixels from which on Pillow warns."""
-    most: float | None = import_module("PIL.Image").MAX_IMAGE_PIXELS
-    return float("inf") if most is None else most
