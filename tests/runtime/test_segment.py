@@ -506,6 +506,19 @@ def test_steps_make_results_until_the_end_and_what_was_done_is_counted():
     assert work.closed == 1
 
 
+def test_each_result_that_is_taken_wakes_a_worker_until_the_end():
+    segment, wakes = alone(Pieces()), []
+    segment.step()
+    segment._scheduler.wake = lambda: wakes.append(segment._ended)
+    segment.make(1)
+    assert wakes == [False]
+    while segment.step():
+        pass
+    wakes.clear()
+    assert all_of(segment) == [1, 2]
+    assert wakes == []
+
+
 @pytest.mark.parametrize("seen", [False, True])
 def test_small_results_that_are_there_are_handed_over_as_one_block(seen):
     segment = alone(Pieces([8] * 5, below=Below(seen=seen)), limit=39)

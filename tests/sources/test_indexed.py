@@ -14,7 +14,7 @@ import penstock as ps
 from penstock import errors
 from penstock.block.structure import map_leaves
 from penstock.plan.inputs import Scan
-from penstock.sources.arrays import RangeSource
+from penstock.sources.arrays import CounterSource, RangeSource
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.source import SlicedSource
 from penstock.testing import assert_same_elements
@@ -253,13 +253,57 @@ def test_a_part_without_gaps_is_read_as_it_lies():
     assert part.rows(3, 9).elements() == list(range(8, 14))
 
 
+class Split(RangeSource):
+    """A source that splits reads at the multiples of ten."""
+
+    def seam(self, start, stop):
+        assert start < stop
+        return min(start - start % 10 + 10, stop)
+
+
+def test_a_part_of_a_source_is_split_where_the_source_is():
+    part = SlicedSource(Split(range(100), np.dtype(np.int64)), 3, 40)
+    assert [part.seam(*places) for places in [(0, 30), (7, 30), (7, 9)]] == [7, 17, 9]
+    reader = part.open(35)
+    assert [reader.read(9).elements(), reader.read(9), reader.position()] == [[38, 39], None, 37]
+    assert SlicedSource(part.inner, 3, 40, 2).seam(0, 10) == 10
+
+
+def test_only_few_elements_of_a_source_are_read_into_memory():
+    def in_memory(count):
+        return RangeSource(range(count), np.dtype(np.int64)).in_memory()
+
+    assert [in_memory(0), in_memory(257)] == [(None, 0), None]
+    block, nbytes = in_memory(256)
+    assert (block.elements(), nbytes) == (list(range(256)), 256 * 8)
+
+
 def test_a_part_of_a_source_is_named_as_python_names_it():
     whole = RangeSource(range(30), np.dtype(np.int64))
     for part, wanted in {(0, 5): "[:5]", (3,): "[3:]", (0, None, 2): "[::2]", (1, 9, 3): "[1:9:3]"}.items():
         assert SlicedSource(whole, *part).label == f"{whole.label}{wanted}"
 
 
+@pytest.mark.parametrize("start", [-129, 128])
+def test_a_counter_begins_with_a_number_of_its_dtype(start):
+    assert next(iter(CounterSource(start - (1 if start > 0 else -1), 1, np.dtype(np.int8)).open().read(1).elements()))
+    with pytest.raises(errors.InvalidArgumentError, match=f"start must fit int8, got start={start}"):
+        CounterSource(start, 1, np.dtype(np.int8))
+
+
 # -- generators
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 2), ()])
+def test_an_array_of_another_shape_than_the_signature_is_refused(shape):
+    ds = ps.Dataset.from_generator(
+        lambda: iter([np.zeros(2, np.float32), np.zeros(shape, np.float32)]),
+        output_signature=ps.TensorSpec((2,), np.float32),
+    )
+    iterator = iter(ds)
+    assert next(iterator).shape == (2,)
+    with pytest.raises(errors.InvalidArgumentError, match="Element 1 of the generator is"):
+        next(iterator)
 
 
 def told(found):
