@@ -119,6 +119,17 @@ def test_a_prefetch_requests_at_most_half_of_its_elements_at_a_time(most, want):
     assert work.sizer.want == want
 
 
+def test_a_failure_of_the_input_takes_one_place():
+    work = reading_ahead(Asked((1, 3)), -1, "prefetch", None)
+    tasks = []
+    for _ in range(4):
+        work.sizer.resume(5)
+        tasks.append(work.pull())
+    assert [(task.ticket, task.span) for task in tasks] == [(0, (0, 1)), (1, (1, 5)), (2, (6, 1)), (3, (7, 5))]
+    assert [work.run(task).error is None for task in tasks] == [False, True, False, True]
+    assert work.count() == 12
+
+
 def test_nothing_is_requested_after_the_end():
     work = work_of(Asked(end=2), (), BatchTask(4, drop_remainder=False, label="batch", where=None), ordered=True)
     work.sizer.want = 4

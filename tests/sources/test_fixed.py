@@ -109,5 +109,6 @@ def test_what_is_read_is_in_the_mapped_file(tmp_path):
 
 
 def test_many_small_records_are_one_block(tmp_path):
-    source = ps.FixedLengthRecordDataset(made(tmp_path / "a", 500), 3, 2, 1)._plan.source
+    made(tmp_path / "a", 500)
+    source = FixedLengthSource((str(tmp_path / "a"),), layout=FixedLayout(3, 2, 1))
     assert source.open().read(400).size == 400

@@ -4,6 +4,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
+from penstock.sources.generator import GeneratorSource
 
 
 class Counting:
@@ -55,6 +56,20 @@ def test_a_generator_that_was_left_in_the_middle_is_used_up():
 def test_no_elements_are_no_fault(make):
     ds = ps.Dataset.from_generator(make)
     assert [[*ds], [*ds]] == [[], []]
+
+
+def test_after_an_error_that_ends_it_the_place_is_negative_and_nothing_follows():
+    def failing():
+        yield from (5, 6)
+        raise KeyError
+
+    source = GeneratorSource(failing)
+    reader = source.open()
+    assert reader.read(9).elements() == [5, 6]
+    with pytest.raises(KeyError):
+        reader.read(9)
+    assert reader.position() == -3
+    assert source.open(-3).read(9) is None
 
 
 def test_the_function_is_called_once_for_each_epoch():
