@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.same_kind import read
-from penstock.physical.chained import ChainedStage, Portioned, place_of
+from penstock.physical.chained import Chained, ChainedStage, Portioned, place_of
 from penstock.physical.stage import Stage
 from penstock.runtime import sealed
 
@@ -44,6 +44,13 @@ def test_a_multiple_of_the_request_is_computed_ahead():
     assert stage.wants == [3, 9, 20, 10]
 
 
+def test_what_was_computed_ahead_is_measured_by_component():
+    portioned, calls = Portioned(Asked()), []
+    portioned._stint = SimpleNamespace(most=4, took=lambda count, seconds, nbytes: calls.append((count, nbytes)))
+    portioned.next(2)
+    assert calls == [(4, 32)]
+
+
 class Row(ChainedStage):
     """A stage of one map."""
 
@@ -54,6 +61,16 @@ class Row(ChainedStage):
     def __init__(self):
         super().__init__("row", ())
         self.ratios, self.maps = (1,), [SimpleNamespace(decided=None)]
+
+
+def test_a_state_names_the_kinds_that_are_decided():
+    for own in ((), (str((0, None)),)):
+        maps = [SimpleNamespace(decided=read(*own) if own else None)]
+        assert Chained("below", 0, 5, (1,), 0, maps).resolved() == {
+            "below": "below",
+            "skip": 0,
+            "steps": [[5, 0, *own]],
+        }
 
 
 def test_a_stage_reads_the_kinds_of_its_own_steps_only():

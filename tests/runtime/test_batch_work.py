@@ -130,6 +130,22 @@ def test_a_failure_of_the_input_takes_one_place():
     assert work.count() == 12
 
 
+def test_a_prefetch_requests_more_while_pulling_is_fast(monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
+    work = reading_ahead(Asked(), -1, "prefetch", None)
+    work.pull()
+    assert work.sizer.want == 2
+
+
+@pytest.mark.parametrize(("drop", "passed", "batches"), [(False, 8, 2), (False, 7, 2), (True, 7, 1), (False, 0, 0)])
+def test_batches_are_skipped_by_their_elements(drop, passed, batches):
+    stage = Asked()
+    stage.skip = lambda count: passed if count == 8 else None
+    work = work_of(stage, (), BatchTask(4, drop_remainder=drop, label="batch", where=None), ordered=True)
+    assert work.skip(2) == batches
+    assert work.count() == passed
+
+
 def test_nothing_is_requested_after_the_end():
     work = work_of(Asked(end=2), (), BatchTask(4, drop_remainder=False, label="batch", where=None), ordered=True)
     work.sizer.want = 4

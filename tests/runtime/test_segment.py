@@ -507,6 +507,12 @@ def test_steps_make_results_until_the_end_and_what_was_done_is_counted():
     assert work.closed == 1
 
 
+def test_work_skips_only_what_says_that_it_can():
+    assert not Work.can_skip(Pieces())
+    with pytest.raises(AssertionError, match="pieces cannot skip"):
+        Work.skip(Pieces(), 1)
+
+
 def test_only_a_state_without_a_log_is_remembered():
     assert Direct(Pieces()).alone
     assert not Direct(Pieces(below=FreeOrder(Below()))).alone

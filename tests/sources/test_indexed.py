@@ -45,6 +45,16 @@ def test_arrays_by_number():
     ]
 
 
+@pytest.mark.parametrize(("slices", "named"), [(3, "component"), ({"a": [1], "b": 3}, r"component .*b.*")])
+def test_a_scalar_that_is_to_be_cut_is_named(slices, named):
+    with pytest.raises(errors.InvalidArgumentError, match=f"first axis; {named} is a scalar: "):
+        ps.Dataset.from_tensor_slices(slices)
+
+
+def test_strings_and_byte_strings_may_stand_in_one_list():
+    assert plain(everything_by_number(ps.Dataset.from_tensor_slices(["ä", b"b"]))) == ["ä".encode(), b"b"]
+
+
 # -- from_list
 
 
