@@ -31,6 +31,7 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -202,7 +203,9 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self.mutant.source, str(path_of(self.mutant.module)), "exec"), vars(module))
+        with warnings.catch_warnings(action="ignore"):  # a comparison with a literal by `is`
+            code = compile(self.mutant.source, str(path_of(self.mutant.module)), "exec")
+        exec(code, vars(module))
 
 
 class Followed:

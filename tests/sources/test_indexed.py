@@ -36,6 +36,13 @@ def test_a_range_by_number(numbers):
     assert found == [np.uint64(n % 2**64) for n in numbers]
 
 
+@pytest.mark.parametrize("start", [-(2**63) - 2**13, 2**63 - 2**13])
+def test_a_range_beyond_int64_of_floats(start):
+    source = RangeSource(range(start, start + 2**14, 2**12), np.dtype(np.float64))
+    assert source.rows(0, 4).elements() == [float(start + 2**12 * n) for n in range(4)]
+    assert source.rows_at(np.array([3, 0])).elements() == [float(start + 2**12 * n) for n in (3, 0)]
+
+
 def test_arrays_by_number():
     slices = {"a": np.arange(6).reshape(3, 2), "b": ["x", "yy", ""], "c": [True, False, True]}
     assert plain(everything_by_number(ps.Dataset.from_tensor_slices(slices))) == [
