@@ -77,7 +77,7 @@ storm: $(VENV)/dev.stamp kernels ## faults looked for at random: resumes, orders
 	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
 
 MUTANTS_MINUTES ?= 30
-mutants: $(MUTATING)/stamp kernels ## the engine's code is changed in one place at a time: do its tests notice? (MUTANTS=caches, MUTANTS_MINUTES)
+mutants: $(MUTATING)/stamp kernels ## the engine's code is changed in one place at a time: do its tests notice? (MUTANTS=store, MUTANTS_MINUTES)
 	@$(MUTATING)/bin/python -m tests.mutants --minutes $(MUTANTS_MINUTES) $(MUTANTS)
 
 SERVICE_ROUNDS ?= 100

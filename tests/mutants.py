@@ -31,6 +31,7 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -45,13 +46,17 @@ LOADING = ""  # in the place of a test
 OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"]
 OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is loaded once for all that are forked
 TESTS = {  # by the group of modules and the module, those that hold it
-    "heart": {
+    "runtime": {
         "penstock.runtime.segment": ["tests/runtime/test_segment.py"],
         "penstock.runtime.scheduler": ["tests/runtime/test_scheduler.py"],
         "penstock.runtime.free_order": ["tests/runtime/test_log.py", "tests/dataset/test_free_order.py"],
         "penstock.runtime.results": ["tests/runtime/test_results.py"],
         "penstock.runtime.counts": ["tests/runtime/test_lane.py"],
         "penstock.runtime.lane": ["tests/runtime/test_lane.py", "tests/runtime/test_transform_runner.py"],
+        "penstock.runtime.work": ["tests/runtime/test_segment.py", "tests/runtime/test_batch_work.py"],
+        "penstock.runtime.task": ["tests/runtime/test_segment.py", "tests/runtime/test_results.py"],
+        "penstock.runtime.block_sizer": ["tests/runtime/test_block_sizer.py"],
+        "penstock.runtime.parking": ["tests/runtime/test_parking.py", "tests/runtime/test_scheduler.py"],
     },
     "states": {
         "penstock.physical.stage": ["tests/physical/test_stages.py", "tests/physical/test_every_stage.py"],
@@ -66,6 +71,7 @@ TESTS = {  # by the group of modules and the module, those that hold it
             "tests/physical/test_chained.py",
             "tests/dataset/test_free_order.py",
         ],
+        "penstock.runtime.sealed": ["tests/runtime/test_edited_states.py", "tests/physical/test_chained.py"],
     },
     "sources": {
         "penstock.sources.source": ["tests/sources/test_indexed.py", "tests/sources/test_every_source.py"],
@@ -76,14 +82,27 @@ TESTS = {  # by the group of modules and the module, those that hold it
             "tests/dataset/test_any_rank.py",
             "tests/dataset/test_bad_input.py",
             "tests/dataset/test_values.py",
+            "tests/sources/test_generator.py",
         ],
+        "penstock.sources.records": ["tests/sources/test_files.py", "tests/sources/test_every_source.py"],
+        "penstock.sources.arrays": ["tests/sources/test_indexed.py", "tests/sources/test_every_source.py"],
+        "penstock.sources.fixed": ["tests/sources/test_fixed.py"],
+        "penstock.sources.csv": ["tests/sources/test_csv.py"],
+        "penstock.sources.indexed_records": ["tests/sources/test_indexed_records.py"],
+        "penstock.sources.shards": ["tests/sources/test_shards.py"],
     },
-    "caches": {
+    "store": {
         "penstock.store.recorder": ["tests/store/test_recorder.py", "tests/dataset/test_cache.py"],
         "penstock.store.column_buffer": ["tests/store/test_column_buffer.py"],
         "penstock.store.memory": ["tests/dataset/test_cache.py"],
         "penstock.store.entry": ["tests/store", "tests/dataset/test_entries.py"],
         "penstock.store.lock": ["tests/store", "tests/dataset/test_entries.py"],
+        "penstock.store.manifest": ["tests/store"],
+        "penstock.store.journal": ["tests/store"],
+        "penstock.store.chunk": ["tests/store"],
+        "penstock.store.entry_writer": ["tests/store", "tests/dataset/test_entries.py"],
+        "penstock.store.saved_source": ["tests/store"],
+        "penstock.store.saved_writer": ["tests/store"],
     },
 }
 
@@ -184,7 +203,9 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self.mutant.source, str(path_of(self.mutant.module)), "exec"), vars(module))
+        with warnings.catch_warnings(action="ignore"):  # a comparison with a literal by `is`
+            code = compile(self.mutant.source, str(path_of(self.mutant.module)), "exec")
+        exec(code, vars(module))
 
 
 class Followed:
@@ -362,7 +383,7 @@ class Runs:
         chosen, seconds = Chosen(order, said.with_suffix(".json")), sum(tests.seconds[test] for test in order)
         files = [file for file in tests.files if any(test.startswith(file) for test in order)]
         pid = start(files, chosen, mutant, said, 10 + 5 * seconds)
-        self.at_work[pid] = Run(mutant, time.monotonic() + 20 + 8 * seconds, chosen)
+        self.at_work[pid] = Run(mutant, time.monotonic() + 60 + 8 * seconds, chosen)
 
     def ended(self) -> Iterator[tuple[Mutant, bool, str | None]]:
         """What has come of those that have ended: whether it was noticed, and by which test."""
@@ -401,6 +422,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--draw", type=int, help="try so many changes, selected by the seed; all")
     parser.add_argument("--part", default="1/1", help="i/n: every n-th change from the i-th on")
     parser.add_argument("modules", nargs="*", help="names of groups or modules; all")
     given = parser.parse_args()
@@ -424,6 +446,7 @@ def run(tests: dict[str, list[str]], given: argparse.Namespace, folder: Path) ->
         return 2
     waiting = [mutant for module in tests for mutant in mutants_of(module)]
     random.Random(given.seed).shuffle(waiting)
+    waiting = waiting[-(given.draw or len(waiting)) :]  # a larger sample of one seed contains the smaller ones
     part, parts = map(int, given.part.split("/"))
     waiting = waiting[part - 1 :: parts]
     runs, noticed, unnoticed = Runs(given.jobs, folder), Counter[str](), list[Mutant]()
@@ -470,6 +493,7 @@ def report(noticed: Counter[str], unnoticed: list[Mutant], idle: set[Mutant], wa
         for module in modules:
             say(module, [module])
         say(group, list(modules))
+    say("all", [module for modules in TESTS.values() for module in modules])
     return int(any(mutant.listed_as not in known for mutant in unnoticed))
 
 

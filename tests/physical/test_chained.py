@@ -2,15 +2,85 @@
 
 import json
 from itertools import islice
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.physical.chained import place_of
+from penstock.block.block import Block
+from penstock.block.same_kind import read
+from penstock.physical.chained import Chained, ChainedStage, Portioned, place_of
+from penstock.physical.stage import Stage
 from penstock.runtime import sealed
 
 COUNT = 60
+
+
+class Asked(Stage):
+    """Numbers, as many as requested. Records the requests."""
+
+    def __init__(self):
+        super().__init__("asked")
+        self.wants = []
+
+    def next(self, want):
+        self.wants.append(want)
+        return Block.from_elements(list(range(want)))
+
+    def state(self):
+        return 0
+
+    restore = None
+
+
+def test_a_multiple_of_the_request_is_computed_ahead():
+    stage = Asked()
+    portioned = Portioned(stage)
+    for most, want in ((1, 3), (10, 3), (10, 20), (10, 1)):
+        portioned._stint.most = most
+        assert portioned.next(want).size == want
+        portioned.pass_by(portioned._cursor.available())
+    assert stage.wants == [3, 9, 20, 10]
+
+
+def test_what_was_computed_ahead_is_measured_by_component():
+    portioned, calls = Portioned(Asked()), []
+    portioned._stint = SimpleNamespace(most=4, took=lambda count, seconds, nbytes: calls.append((count, nbytes)))
+    portioned.next(2)
+    assert calls == [(4, 32)]
+
+
+class Row(ChainedStage):
+    """A stage of one map."""
+
+    go_on = lambda self, place: 0  # noqa: E731
+    place = go_to = make = chained = part = portion = None
+    made_by = lambda self: self.maps  # noqa: E731
+
+    def __init__(self):
+        super().__init__("row", ())
+        self.ratios, self.maps = (1,), [SimpleNamespace(decided=None)]
+
+
+def test_a_state_names_the_kinds_that_are_decided():
+    for own in ((), (str((0, None)),)):
+        maps = [SimpleNamespace(decided=read(*own) if own else None)]
+        assert Chained("below", 0, 5, (1,), 0, maps).resolved() == {
+            "below": "below",
+            "skip": 0,
+            "steps": [[5, 0, *own]],
+        }
+
+
+def test_a_stage_reads_the_kinds_of_its_own_steps_only():
+    kind = str(("", None)), str((0, None))
+    for own, decided in (((), None), ((kind[1],), read(kind[1]))):
+        row = Row()
+        row.restore({"below": 0, "skip": 0, "steps": [[0, 0, kind[0]], [0, 0, *own]]})
+        assert row.maps[0].decided == decided
+
+
 STEPS = {  # by kind: the step, and what it makes of all elements in a list
     "map": (lambda ds, calls: ds.map(lambda x: x + 1, num_parallel_calls=calls), lambda xs: [x + 1 for x in xs]),
     "filter": (lambda ds, calls: ds.filter(lambda x: x % 3 > 0), lambda xs: [x for x in xs if x % 3 > 0]),

@@ -24,7 +24,7 @@ from penstock.physical.stages.cut import ShardStage, SkipStage, TakeStage
 from penstock.physical.stages.grouped import GroupedStage
 from penstock.physical.stages.mix import Agreement
 from penstock.physical.stages.shuffle import ShuffleStage
-from penstock.physical.stretch import Stretch, join
+from penstock.physical.stretch import Stretch, join, joined_kinds
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors import InlineExecutor
 from penstock.runtime.run import Iterator, RunSettings
@@ -526,6 +526,14 @@ def test_stretches_are_elements_and_failures_in_their_places():
             assert whole.slice(i, i) == Stretch(None)
             assert (whole.slice(i, i + 1).block is None) == isinstance(item, Exception)
     assert join([whole]) is whole
+
+
+def test_stretches_with_the_same_elements_are_equal_whatever_their_kinds_are():
+    assert Stretch(None, kinds=((0, "a"),), again=lambda: Stretch(None)) == Stretch(None)
+
+
+def test_joined_kinds_stand_by_place_each_once():
+    assert joined_kinds([((2, "a"),), ((1, "b"), (2, "a")), ((2, "0"),)]) == ((1, "b"), (2, "a"), (2, "0"))
 
 
 class Passed(Stretches):

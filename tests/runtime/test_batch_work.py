@@ -16,7 +16,7 @@ from penstock.errors import marked
 from penstock.physical.executor import BatchTask, SegmentSettings
 from penstock.physical.stage import Stage
 from penstock.physical.stretch import Stretch, failure, join
-from penstock.runtime.work import work_of
+from penstock.runtime.work import reading_ahead, work_of
 
 
 class Uneven(Stage):
@@ -76,6 +76,85 @@ def test_what_can_be_joined_is():
     assert batches(made) == [b"01234567", b"89101112131415", b"16"]
     tasks, _ = tasks_of(Uneven([1, 3, 4, 2, 6]), 8, 4)
     assert spans(tasks)[:4] == [(0, 4), (4, 4), (8, 4), (12, 4)]
+
+
+class Asked(Stage):
+    """Strings, as many as requested, with failures at some requests, and an end. Records the requests."""
+
+    def __init__(self, failing=(), end=99):
+        super().__init__("asked", ())
+        self.wants, self.failing, self.end = [], failing, end
+
+    def next(self, want):
+        self.wants.append(want)
+        assert len(self.wants) <= self.end
+        if len(self.wants) == self.end:
+            return None
+        if len(self.wants) in self.failing:
+            raise marked(ValueError(len(self.wants)))
+        return Block.single(column_of([b"x"] * want))
+
+    def state(self):
+        return 0
+
+    restore = None
+
+
+@pytest.mark.parametrize(
+    ("want", "failing", "wants"),
+    [
+        (11, (), [8, 8, 8, 8]),
+        (4, (2,), [4, 4, 3, 4]),  # the failure takes one of the four places
+        (2, (1, 2, 3), [2, 2, 2, 1]),
+    ],
+)
+def test_as_many_elements_are_requested_as_whole_batches_need(want, failing, wants):
+    stage = Asked(failing)
+    work = work_of(stage, (), BatchTask(4, drop_remainder=False, label="batch", where=None), ordered=True)
+    work.sizer.want = want
+    for _ in wants:
+        work.run(work.pull())
+    assert stage.wants == wants
+
+
+@pytest.mark.parametrize(("most", "want"), [(-1, 100), (0, 100), (1, 1), (10, 5)])
+def test_a_prefetch_requests_at_most_half_of_its_elements_at_a_time(most, want):
+    work = reading_ahead(Asked(), most, "prefetch", None)
+    work.sizer.resume(100)
+    assert work.sizer.want == want
+
+
+def test_a_failure_of_the_input_takes_one_place():
+    work = reading_ahead(Asked((1, 3)), -1, "prefetch", None)
+    tasks = []
+    for _ in range(4):
+        work.sizer.resume(5)
+        tasks.append(work.pull())
+    assert [(task.ticket, task.span) for task in tasks] == [(0, (0, 1)), (1, (1, 5)), (2, (6, 1)), (3, (7, 5))]
+    assert [work.run(task).error is None for task in tasks] == [False, True, False, True]
+    assert work.count() == 12
+
+
+def test_a_prefetch_requests_more_while_pulling_is_fast(monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
+    work = reading_ahead(Asked(), -1, "prefetch", None)
+    work.pull()
+    assert work.sizer.want == 2
+
+
+@pytest.mark.parametrize(("drop", "passed", "batches"), [(False, 8, 2), (False, 7, 2), (True, 7, 1), (False, 0, 0)])
+def test_batches_are_skipped_by_their_elements(drop, passed, batches):
+    stage = Asked()
+    stage.skip = lambda count: passed if count == 8 else None
+    work = work_of(stage, (), BatchTask(4, drop_remainder=drop, label="batch", where=None), ordered=True)
+    assert work.skip(2) == batches
+    assert work.count() == passed
+
+
+def test_nothing_is_requested_after_the_end():
+    work = work_of(Asked(end=2), (), BatchTask(4, drop_remainder=False, label="batch", where=None), ordered=True)
+    work.sizer.want = 4
+    assert [work.pull() is None for _ in range(4)] == [False, True, True, True]
 
 
 def test_large_arrays_are_not_copied_for_it():

@@ -24,6 +24,24 @@ def test_blocks_grow_to_some_milliseconds():
     assert want_after(20, lambda elements: 0.0, nbytes=1 << 20) == 1
 
 
+@pytest.mark.parametrize("seconds", [(0.0032, 0.0058), (0.0045, 0.0065)])
+def test_a_trial_of_two_elements_fails_only_if_it_is_slow_and_the_elements_take_most_of_its_time(seconds):
+    sizer = BlockSizer()
+    for each in seconds:
+        sizer.observe(sizer.want, each, 0)
+    assert sizer.want == 2
+    sizer.observe(2, 0.011, 0)
+    assert sizer.want == 1
+
+
+def test_blocks_of_more_than_four_mebibytes_become_smaller():
+    for nbytes, wanted in ((1 << 22, 100), ((1 << 22) + 1, 50)):
+        sizer = BlockSizer()
+        sizer.resume(100)
+        sizer.observe(100, 0.005, nbytes)
+        assert sizer.want == wanted
+
+
 def wants(sizer, seconds, blocks=12):
     """What is asked for, Block after Block."""
     found = []

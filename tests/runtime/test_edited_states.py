@@ -138,3 +138,9 @@ def test_the_side_file_may_be_moved(tmp_path):
     (tmp_path / "side").rename(tmp_path / "moved")
     state["side_file"]["path"] = str(tmp_path / "moved")
     assert [float(x) for x in resumed(ds, state)] == [float(x) for x in it]
+
+
+def test_the_checksum_of_a_state_is_that_of_earlier_releases():
+    state = sealed.sealed({"plan": "0" * 32, "epoch": 1, "stages": [3, {"a": "b"}], "skip": 0})
+    assert state["checksum"] == "aa46d1e724c45d7c001a3bf9a832204d"
+    assert sealed.opened(state)["stages"] == [3, {"a": "b"}]

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections import deque
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,6 +115,18 @@ def test_who_is_interrupted_while_looking_listens_no_more(lot):
     with lot._lock:
         with pytest.raises(KeyboardInterrupt):
             lot.wait_for(ready)
+        assert not lot.registered
+
+
+def test_who_is_interrupted_while_asleep_listens_no_more(lot):
+    def interrupted(*, timeout=None, blocking=True):
+        raise KeyboardInterrupt
+
+    token = SimpleNamespace(acquire=interrupted)
+    with lot._lock:
+        lot.register(token)
+        with pytest.raises(KeyboardInterrupt):
+            lot.park(token)
         assert not lot.registered
 
 

@@ -103,6 +103,7 @@ def test_only_what_can_be_joined_for_little_is_taken_together():
     failed = failure(InvalidArgumentError("no"))
     large = Stretch(Block.single(DenseColumn(np.zeros((1, 3500)))))
     assert (found(one, one, one), found(one, pair, one, want=2), found(one, one, one, want=1)) == (3, 1, 1)
+    assert (found(one, one, one, want=2), found(one, pair, pair, want=4)) == (2, 2)
     assert (found(one, one, other, one), found(one, failed, one), found(failed, one)) == (2, 1, 1)
     assert (found(one, Stretch(None), one), found(Stretch(None), one)) == (1, 1)
     assert found(*[large] * 12, want=100) == (1 << 16) // large.block.nbytes

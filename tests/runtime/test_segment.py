@@ -18,6 +18,7 @@ from penstock.runtime import segment as segment_module
 from penstock.runtime.autotune.figures import Knobs, TunerLimits
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.counts import CLOCKS
+from penstock.runtime.free_order import FreeOrder
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.runtime.memory.budget import Budget
@@ -25,7 +26,7 @@ from penstock.runtime.memory.ledger import Ledger
 from penstock.runtime.parking import new_token
 from penstock.runtime.scheduler import Scheduler, Scope, counts_as_worker
 from penstock.runtime.segment import Aborted, Segment
-from penstock.runtime.task import Task, Work
+from penstock.runtime.task import Direct, Task, Work
 from penstock.runtime.work import BatchWork
 
 SECONDS = 30
@@ -504,6 +505,30 @@ def test_steps_make_results_until_the_end_and_what_was_done_is_counted():
     assert len(segment._driver.instrument.spans) == 3
     segment.close()
     assert work.closed == 1
+
+
+def test_work_skips_only_what_says_that_it_can():
+    assert not Work.can_skip(Pieces())
+    with pytest.raises(AssertionError, match="pieces cannot skip"):
+        Work.skip(Pieces(), 1)
+
+
+def test_only_a_state_without_a_log_is_remembered():
+    assert Direct(Pieces()).alone
+    assert not Direct(Pieces(below=FreeOrder(Below()))).alone
+
+
+def test_each_result_that_is_taken_wakes_a_worker_until_the_end():
+    segment, wakes = alone(Pieces()), []
+    segment.step()
+    segment._scheduler.wake = lambda: wakes.append(segment._ended)
+    segment.make(1)
+    assert wakes == [False]
+    while segment.step():
+        pass
+    wakes.clear()
+    assert all_of(segment) == [1, 2]
+    assert wakes == []
 
 
 @pytest.mark.parametrize("seen", [False, True])

@@ -392,3 +392,10 @@ def test_rows_that_are_no_text_print_nothing(tmp_path, capfd, monkeypatch):
     found = kinds(everything(CsvDataset(path, [INT, TEXT])))
     assert found == [(1, b"a"), *wrong(4), (3, b"\xe9"), (4, b"d")]
     assert capfd.readouterr().err == ""
+
+
+def test_the_error_of_a_row_names_its_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("1\nx\n3\n4\ny\n")
+    found = everything(CsvDataset(path, [INT]))
+    assert [item.context.line for item in found if isinstance(item, Exception)] == [2, 5]

@@ -2,12 +2,15 @@
 
 import gzip
 
+import numpy as np
 import pytest
 from tests.sources.numbers import everything_uncounted
 from tests.sources.passes import assert_equal, everything, everything_of, kinds
 
 import penstock as ps
-from penstock.sources.fixed import FixedLengthSource
+from penstock.errors import DataLossError
+from penstock.io import storage
+from penstock.sources.fixed import FixedLayout, FixedLengthSource
 from penstock.testing import assert_resumes_exactly
 
 
@@ -72,6 +75,23 @@ def test_streamed_files_are_read_as_mapped_ones(tmp_path, bad):
     assert_equal(everything_of(streamed), everything_of(mapped))
 
 
+def test_a_footer_longer_than_a_record_is_no_record(tmp_path):
+    made(tmp_path / "a", 4, foot=b"F" * 7)
+    streamed = FixedLengthSource((str(tmp_path / "a"),), layout=FixedLayout(3, 2, 7))
+    block = streamed.open().read(9)
+    assert block.elements() == [b"000", b"001", b"002", b"003"]
+
+
+def test_a_file_that_cannot_be_mapped_is_read_by_number_while_it_has_its_length(tmp_path, monkeypatch):
+    source = ps.FixedLengthRecordDataset(made(tmp_path / "a", 9), 3, 2, 1)._plan.source
+    monkeypatch.setattr(storage, "map_file_or_none", lambda name: None)
+    rows = np.array([0, 1, 5, 4, 8])
+    assert source.rows_at(rows).elements() == [b"%03d" % row for row in rows]
+    (tmp_path / "a").write_bytes((tmp_path / "a").read_bytes()[:-2])
+    with pytest.raises(DataLossError, match="shorter than the 9 records"):
+        source.rows_at(rows)
+
+
 def test_a_url():
     import fsspec
 
@@ -86,3 +106,9 @@ def test_what_is_read_is_in_the_mapped_file(tmp_path):
     block = ps.FixedLengthRecordDataset(path, 3, 2, 1)._plan.source.open().read(9)
     assert len(block.columns[0].buffers[0]) == path.stat().st_size
     assert block.origin.at(2) == (str(path), 8)
+
+
+def test_many_small_records_are_one_block(tmp_path):
+    made(tmp_path / "a", 500)
+    source = FixedLengthSource((str(tmp_path / "a"),), layout=FixedLayout(3, 2, 1))
+    assert source.open().read(400).size == 400

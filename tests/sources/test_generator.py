@@ -1,9 +1,12 @@
 """A function of from_generator that returns the same iterator at each call: its second iteration has no elements."""
 
+import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
+from penstock.sources.generator import GeneratorSource
 
 
 class Counting:
@@ -55,6 +58,26 @@ def test_a_generator_that_was_left_in_the_middle_is_used_up():
 def test_no_elements_are_no_fault(make):
     ds = ps.Dataset.from_generator(make)
     assert [[*ds], [*ds]] == [[], []]
+
+
+def test_after_an_error_that_ends_it_the_place_is_negative_and_nothing_follows():
+    def failing():
+        yield from (5, 6)
+        raise KeyError
+
+    source = GeneratorSource(failing)
+    reader = source.open()
+    assert reader.read(9).elements() == [5, 6]
+    with pytest.raises(KeyError):
+        reader.read(9)
+    assert reader.position() == -3
+    assert source.open(-3).read(9) is None
+
+
+def test_a_skipped_element_against_the_signature_decides_nothing():
+    elements = [np.zeros(2, np.int32), np.ones(2, np.float32)]
+    source = GeneratorSource(lambda: iter(elements), signature=TensorSpec((2,), np.float32))
+    assert [part.tolist() for part in source.open(1).read(9).elements()] == [[1, 1]]
 
 
 def test_the_function_is_called_once_for_each_epoch():

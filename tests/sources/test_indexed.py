@@ -14,7 +14,7 @@ import penstock as ps
 from penstock import errors
 from penstock.block.structure import map_leaves
 from penstock.plan.inputs import Scan
-from penstock.sources.arrays import RangeSource
+from penstock.sources.arrays import CounterSource, RangeSource
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.source import SlicedSource
 from penstock.testing import assert_same_elements
@@ -36,6 +36,13 @@ def test_a_range_by_number(numbers):
     assert found == [np.uint64(n % 2**64) for n in numbers]
 
 
+@pytest.mark.parametrize("start", [-(2**63) - 2**13, 2**63 - 2**13])
+def test_a_range_beyond_int64_of_floats(start):
+    source = RangeSource(range(start, start + 2**14, 2**12), np.dtype(np.float64))
+    assert source.rows(0, 4).elements() == [float(start + 2**12 * n) for n in range(4)]
+    assert source.rows_at(np.array([3, 0])).elements() == [float(start + 2**12 * n) for n in (3, 0)]
+
+
 def test_arrays_by_number():
     slices = {"a": np.arange(6).reshape(3, 2), "b": ["x", "yy", ""], "c": [True, False, True]}
     assert plain(everything_by_number(ps.Dataset.from_tensor_slices(slices))) == [
@@ -43,6 +50,16 @@ def test_arrays_by_number():
         {"a": [2, 3], "b": b"yy", "c": False},
         {"a": [4, 5], "b": b"", "c": True},
     ]
+
+
+@pytest.mark.parametrize(("slices", "named"), [(3, "component"), ({"a": [1], "b": 3}, r"component .*b.*")])
+def test_a_scalar_that_is_to_be_cut_is_named(slices, named):
+    with pytest.raises(errors.InvalidArgumentError, match=f"first axis; {named} is a scalar: "):
+        ps.Dataset.from_tensor_slices(slices)
+
+
+def test_strings_and_byte_strings_may_stand_in_one_list():
+    assert plain(everything_by_number(ps.Dataset.from_tensor_slices(["ä", b"b"]))) == ["ä".encode(), b"b"]
 
 
 # -- from_list
@@ -253,13 +270,57 @@ def test_a_part_without_gaps_is_read_as_it_lies():
     assert part.rows(3, 9).elements() == list(range(8, 14))
 
 
+class Split(RangeSource):
+    """A source that splits reads at the multiples of ten."""
+
+    def seam(self, start, stop):
+        assert start < stop
+        return min(start - start % 10 + 10, stop)
+
+
+def test_a_part_of_a_source_is_split_where_the_source_is():
+    part = SlicedSource(Split(range(100), np.dtype(np.int64)), 3, 40)
+    assert [part.seam(*places) for places in [(0, 30), (7, 30), (7, 9)]] == [7, 17, 9]
+    reader = part.open(35)
+    assert [reader.read(9).elements(), reader.read(9), reader.position()] == [[38, 39], None, 37]
+    assert SlicedSource(part.inner, 3, 40, 2).seam(0, 10) == 10
+
+
+def test_only_few_elements_of_a_source_are_read_into_memory():
+    def in_memory(count):
+        return RangeSource(range(count), np.dtype(np.int64)).in_memory()
+
+    assert [in_memory(0), in_memory(257)] == [(None, 0), None]
+    block, nbytes = in_memory(256)
+    assert (block.elements(), nbytes) == (list(range(256)), 256 * 8)
+
+
 def test_a_part_of_a_source_is_named_as_python_names_it():
     whole = RangeSource(range(30), np.dtype(np.int64))
     for part, wanted in {(0, 5): "[:5]", (3,): "[3:]", (0, None, 2): "[::2]", (1, 9, 3): "[1:9:3]"}.items():
         assert SlicedSource(whole, *part).label == f"{whole.label}{wanted}"
 
 
+@pytest.mark.parametrize("start", [-129, 128])
+def test_a_counter_begins_with_a_number_of_its_dtype(start):
+    assert next(iter(CounterSource(start - (1 if start > 0 else -1), 1, np.dtype(np.int8)).open().read(1).elements()))
+    with pytest.raises(errors.InvalidArgumentError, match=f"start must fit int8, got start={start}"):
+        CounterSource(start, 1, np.dtype(np.int8))
+
+
 # -- generators
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 2), ()])
+def test_an_array_of_another_shape_than_the_signature_is_refused(shape):
+    ds = ps.Dataset.from_generator(
+        lambda: iter([np.zeros(2, np.float32), np.zeros(shape, np.float32)]),
+        output_signature=ps.TensorSpec((2,), np.float32),
+    )
+    iterator = iter(ds)
+    assert next(iterator).shape == (2,)
+    with pytest.raises(errors.InvalidArgumentError, match="Element 1 of the generator is"):
+        next(iterator)
 
 
 def told(found):

@@ -15,6 +15,7 @@ import penstock as ps
 from penstock import errors
 from penstock.io import storage
 from penstock.io.window import LineReader, whole_lines
+from penstock.sources.text import TextLineSource
 from penstock.testing import assert_resumes_exactly
 
 COMPRESS = {None: bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
@@ -196,3 +197,12 @@ def test_the_lines_of_several_files_are_those_of_each(contents):
             assert content[offset : offset + len(line)] == line
             assert offset == 0 or content[offset - 1 : offset] == b"\n"
         at += count
+
+
+@pytest.mark.parametrize(("size", "buffers"), [(1 << 15, 1), ((1 << 15) + 1, 2)])
+def test_small_files_that_are_read_together_share_buffers_of_64_kibibytes(size, buffers):
+    sources = [TextLineSource((name,)) for name in ("a", "b")]
+    block, counts = TextLineSource.together(sources, [b"a" * (size - 1) + b"\n", b"b" * (size - 1) + b"\n"])
+    assert counts == [1, 1]
+    assert [len(line) for line in block.elements()] == [size - 1, size - 1]
+    assert len({id(buffer) for buffer in block.columns[0].buffers}) == buffers

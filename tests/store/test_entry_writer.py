@@ -1,6 +1,7 @@
 """EntryWriter: what is committed is a prefix of what was added, in its order, with the state behind it."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -151,3 +152,22 @@ def test_a_pass_waits_for_the_disk_with_no_more_than_it_may_be_ahead(committer, 
     ended(written)
     assert committer.elements == 40
     assert max(most) < 5000 + 2 * 1100
+
+
+@pytest.mark.parametrize(("now", "goes_on"), [(100.9, True), (101.0, False)])
+def test_an_iteration_without_an_element_for_a_second_loses_its_entry(now, goes_on, tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "monotonic", lambda: now)
+    work = SimpleNamespace(leaving=False, fed=100.0, over=threading.Event())
+
+    def leave(*, complete):
+        assert not complete
+        work.leaving = True
+        work.over.set()
+
+    work.leave = leave
+    writer.begin(str(tmp_path), work)
+    assert writer.is_writing(str(tmp_path))
+    assert writer.goes_on_writing(str(tmp_path)) == goes_on
+    assert work.leaving != goes_on
+    writer.end(str(tmp_path), work)
+    assert not writer.is_writing(str(tmp_path))

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 
+import fsspec
 import numpy as np
 import pytest
 
 import penstock as ps
 from penstock.store import entry
+from penstock.store import journal as journal_module
 from penstock.store.chunk import Chunk
 from penstock.store.entry import Point, StoredEntry, stamp
-from penstock.store.journal import NAME, Commit, Journal, text_of
+from penstock.store.journal import NAME, Commit, Journal, JournalWriter, text_of
 from penstock.store.manifest import Manifest, read_manifest, spec_as_json, write_manifest
 
 NUMBER = spec_as_json(ps.TensorSpec((), np.int64))
@@ -65,6 +67,28 @@ def test_it_grows_while_it_is_read(journal):
         journal(TEXT[:size])
         found.refresh()
     assert found.commits == COMMITS
+
+
+def test_at_a_url_it_is_read_from_objects_of_a_few_commits(monkeypatch):
+    monkeypatch.setattr(journal_module, "_SEGMENT", 2)
+    url, system = "memory://journal-test", fsspec.filesystem("memory")
+    commits = [commit(number) for number in range(6)]
+    writer, growing = JournalWriter(url, [], 0), Journal(url)
+    for number in range(len(commits)):
+        writer.append(commits[:number], commits[number])
+        whole = Journal(url)
+        for found in (growing, whole):
+            found.refresh()
+            assert found.commits == commits[: number + 1]
+            assert found.first in (number // 2 * 2, number + 1)
+            assert found.elements == 10 * number + 10
+        JournalWriter(url, whole.commits, whole.first).append(whole.commits, commit(number + 1))
+        growing.refresh()
+        assert growing.commits[: number + 1] == commits[: number + 1]
+    assert sorted(path.rpartition("/")[2] for path in system.find("/journal-test")) == [
+        *("journal-000002.jsonl", "journal-000004.jsonl", "journal-000006.jsonl", "journal.jsonl"),
+    ]
+    system.rm("/journal-test", recursive=True)
 
 
 def test_one_that_was_cut_off_or_written_anew_is_read_from_its_start(journal):

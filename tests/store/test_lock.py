@@ -2,16 +2,20 @@
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import suppress
 
 import pytest
 
-from penstock.store.lock import Unlockable, hold, holder, last_used, take, unused, use
+from penstock.io import storage
+from penstock.store.durable import write_whole
+from penstock.store.lock import NAME, Unlockable, hold, holder, last_used, take, take_lease, unused, use, writer_of
 
 HOLD = """
 import sys
@@ -27,6 +31,45 @@ def raises(error):
         raise error
 
     return call
+
+
+URL = "memory://lease-test"
+
+
+def test_a_lease_is_of_one_until_it_is_released():
+    lease = take_lease(URL)
+    assert lease.ours and lease.lasts  # noqa: PT018 - both at once
+    assert writer_of(URL)["pid"] == os.getpid()
+    assert take_lease(URL) is None
+    lease.release()
+    lease.release()
+    assert writer_of(URL) is None
+
+
+HERE = socket.gethostname()
+
+
+@pytest.mark.parametrize(
+    ("age", "host", "pid", "alive"),
+    [
+        (0, "elsewhere", 1, True),
+        (59, "elsewhere", 1, True),
+        (61, "elsewhere", 1, False),
+        (-61, "elsewhere", 1, False),
+        (None, "elsewhere", 1, False),
+        (0, HERE, "own", True),
+        (0, HERE, 1 << 30, False),
+        (0, HERE, 1 << 80, False),
+        (0, HERE, "1", True),
+    ],
+)
+def test_a_lease_lasts_for_a_minute_and_not_longer_than_its_process(age, host, pid, alive, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    pid = os.getpid() if pid == "own" else pid  # no id of a test differs between processes
+    found = {"at": age if age is None else 1e9 - age, "host": host, "pid": pid}
+    write_whole(f"{URL}/{NAME}", json.dumps(found).encode())
+    assert writer_of(URL) == (found if alive else None)
+    storage.remove(f"{URL}/{NAME}")
 
 
 def test_one_at_a_time_holds_it(tmp_path):

@@ -2,11 +2,15 @@
 
 import logging
 import os
+from types import SimpleNamespace
 
 import pytest
 
 import penstock as ps
+from penstock.io import storage
+from penstock.store import entry
 from penstock.store import entry_writer as writer
+from penstock.store.durable import write_whole
 from penstock.store.entry import kept_below, make_room, remove, size_of
 from penstock.store.lock import last_used, take, unused, use
 
@@ -87,3 +91,17 @@ def test_one_that_cannot_be_removed_is_said_and_the_next_goes(tmp_path, entries,
     make_room(tmp_path, 0, tmp_path)
     assert left(entries) == [True, False, False]
     assert "could not be removed" in caplog.text
+
+
+@pytest.mark.parametrize(("lasts", "ours", "left"), [(True, True, []), (True, False, []), (False, True, ["a", "b"])])
+def test_who_loses_the_lease_of_a_folder_at_a_url_has_not_removed_it(lasts, ours, left, monkeypatch):
+    url, calls = "memory://removal-test", []
+    for name in ("b", "a"):
+        write_whole(f"{url}/{name}", b"content")
+    lease = SimpleNamespace(lasts=lasts, ours=ours, release=lambda: calls.append("release"))
+    monkeypatch.setattr(entry, "take_lease", lambda folder: lease)
+    assert entry.remove_remote(url, "a") == (lasts and ours)
+    assert calls == ["release"]
+    assert sorted(storage.names_in(url) if left else []) == left
+    monkeypatch.setattr(entry, "take_lease", lambda folder: None)
+    assert not entry.remove_remote(url, "a")

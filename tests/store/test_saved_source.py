@@ -105,16 +105,34 @@ def test_the_rows_of_several_files_are_put_together(tmp_path, mapped, small_chun
 # -- a pass
 
 
-def saved_in(folder, sizes):
+def saved_in(folder, sizes, codec=None):
     """Rows of 100 bytes in chunks of so many each, as what reads them by number."""
     rows = np.random.default_rng(0).integers(0, 256, (sum(sizes), 100), np.uint8)
-    writer, chunks, begin = ChunkWriter(str(folder), None), [], 0
+    writer, chunks, begin = ChunkWriter(str(folder), codec), [], 0
     for number, size in enumerate(sizes):
         block = Block.single(DenseColumn(rows[begin : begin + size]))
         chunks.append(writer.write(f"{number}.arrow", 0, block, block.specs()))
         begin += size
-    manifest = Manifest("key", "run", None, spec_as_json(ps.TensorSpec((100,), np.uint8)), tuple(chunks))
+    manifest = Manifest("key", "run", codec, spec_as_json(ps.TensorSpec((100,), np.uint8)), tuple(chunks))
     return SavedSource.whole(str(folder), manifest), rows
+
+
+def test_a_file_of_several_record_batches_is_read_by_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunk_files, "_BATCH", 1_000)
+    source, rows = saved_in(tmp_path, [25, 7, 33], "lz4")
+    assert [chunk.rows for chunk in source.manifest.chunks] == [10, 7, 10]
+    numbers = np.random.default_rng(0).permutation(len(rows))
+    assert np.array_equal(source.rows_at(numbers).columns[0].array, rows[numbers])
+    assert np.array_equal(source.rows(3, 60).columns[0].array, rows[3:60])
+
+
+def test_the_next_file_is_read_soon_that_was_not_read_yet(tmp_path, monkeypatch):
+    soon = []
+    monkeypatch.setattr(saved, "read_soon", lambda name: soon.append(Path(name).name))
+    source, _ = saved_in(tmp_path, [2, 2, 2, 2])
+    for first in (0, 1, 2, 6, 4):
+        source.rows(first, first + 1)
+    assert soon == ["1.arrow", "2.arrow"]
 
 
 def given(source, wants):
