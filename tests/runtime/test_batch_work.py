@@ -110,7 +110,7 @@ class Asked(Stage):
 )
 def test_as_many_elements_are_requested_as_whole_batches_need(want, failing, wants):
     stage = Asked(failing)
-    work = work_of(stage, (), BatchTask(4, drop_remainder=False, label="batch", where=None), ordered=True)
+    work = work_of(stage, (), of_batches(4, drop_remainder=False))
     work.sizer.want = want
     for _ in wants:
         work.run(work.pull())
@@ -146,13 +146,13 @@ def test_a_prefetch_requests_more_while_pulling_is_fast(monkeypatch):
 def test_batches_are_skipped_by_their_elements(drop, passed, batches):
     stage = Asked()
     stage.skip = lambda count: passed if count == 8 else None
-    work = work_of(stage, (), BatchTask(4, drop_remainder=drop, label="batch", where=None), ordered=True)
+    work = work_of(stage, (), of_batches(4, drop_remainder=drop))
     assert work.skip(2) == batches
     assert work.count() == passed
 
 
 def test_nothing_is_requested_after_the_end():
-    work = work_of(Asked(end=2), (), BatchTask(4, drop_remainder=False, label="batch", where=None), ordered=True)
+    work = work_of(Asked(end=2), (), of_batches(4, drop_remainder=False))
     work.sizer.want = 4
     assert [work.pull() is None for _ in range(4)] == [False, True, True, True]
 
