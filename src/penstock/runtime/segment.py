@@ -381,11 +381,11 @@ class Segment(Worked):
             with self._lock:
                 made = self._taken(want)
             if made is not None:
-                self._went()
+                self._wake_for_room()
                 return self._agreed(made)
         return self._awaited(want)
 
-    def _went(self) -> None:
+    def _wake_for_room(self) -> None:
         """Wake a worker, because there is room for further results."""
         if not self._ended:
             self._scheduler.wake()
@@ -431,7 +431,7 @@ class Segment(Worked):
                     made = self._taken(want)
                     exhausted = made is None and self._exhausted()
                 if made is not None:
-                    self._went()
+                    self._wake_for_room()
                     return self._agreed(made)
                 if exhausted:
                     self._end()

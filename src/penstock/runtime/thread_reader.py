@@ -24,7 +24,7 @@ _INPUTS, _MOST_INPUTS = 32, 1 << 12
 _FORGIVING = 16  # fast inputs in a row after which one slow input is ignored
 _WAITED = 0.01  # seconds of waits that the system does not count as reads
 _AT_ONCE = 0.001  # seconds of an input that needs no worker
-_SEVERAL = 4  # inputs in a row that waited for less: then the interpreter's lock or a busy machine is not the reason
+_SEVERAL = 4  # inputs in a row with shorter waits, which then count: a busy core or the lock delays single inputs
 _ASKS = 32  # calls on fast inputs between two readings of the resource usage
 
 
@@ -35,7 +35,7 @@ class ThreadReader(StageReader):
     the consumer reads fast inputs itself, because the transfer of a small file to a worker costs more than the read. If
     an input takes longer, a worker takes it over, and workers read the next inputs. After some more inputs the reader
     tries one without a worker again. After many fast inputs one slow input is ignored, because it may have waited for
-    something else than its file. Several in a row count, also if each waited only for milliseconds.
+    something else than its file. If several inputs in a row wait for milliseconds each, workers read the next ones.
     """
 
     def __init__(self, by_worker: Callable[[Stage], Stage], lane: Lane, cycle_length: int, driver: Driver) -> None:
