@@ -2,5 +2,10 @@
 
 import importlib.util
 
-NEEDS = {"loader_checks.py": "torch", "torch_data_sets.py": "torch", "vision_data.py": "torchvision"}
+NEEDS = {
+    "loader_checks.py": "torch",
+    "torch_data_sets.py": "torch",
+    "vision_compositions.py": "torchvision",
+    "vision_data.py": "torchvision",
+}
 collect_ignore = [name for name, library in NEEDS.items() if not importlib.util.find_spec(library)]
