@@ -16,6 +16,7 @@ import PIL
 import torch
 import torchvision
 import torchvision.transforms as v1
+from PIL import Image
 from tests.adaptors import vision_data as made
 from torch.utils import data
 from torchvision import datasets
@@ -252,8 +253,7 @@ def replaced_method():
     return found
 
 
-def hooked():
-    found = v1.RandomHorizontalFlip()
+def hooked(found):
     found.register_forward_hook(lambda module, inputs, output: None)
     return found
 
@@ -263,7 +263,9 @@ def hooked():
     [
         (MyFlip(), "MyFlip is not a class that penstock recognises"),
         (replaced_method(), "its method forward was replaced"),
-        (hooked(), "it has hooks"),
+        (hooked(v1.RandomHorizontalFlip()), "it has hooks"),
+        (hooked(v2.Compose([v2.RandomInvert()])), "it has hooks"),
+        (hooked(torch.nn.Sequential(v1.RandomInvert())), "it has hooks"),
         (v1.Resize(20, v1.InterpolationMode.NEAREST), "interpolation 'nearest' has no kernel"),
         (v1.Normalize([0.5], [0.5]), "no kernel for images of Pillow"),
         (v1.RandomCrop(999), "it raises an error for the images of the self-test"),
@@ -274,7 +276,7 @@ def hooked():
         (v2.RandAugment(interpolation=v1.InterpolationMode.BOX), "interpolation 'box' has no kernel"),
         (v2.RandomResize(10, 20, v1.InterpolationMode.NEAREST), "interpolation 'nearest' has no kernel"),
         (v2.RandomPosterize(0), "bits=0 has no kernel"),
-        (v2.RandomRotation(9, fill={torch.Tensor: 1, "others": 2}), "fill by type has no kernel"),
+        (v2.RandomRotation(9, fill={torch.Tensor: 1, "others": 2}), "a fill for each type of input has no kernel"),
     ],
 )
 def test_transforms_that_run_as_written(folder, transform, reason):
@@ -290,6 +292,15 @@ def test_a_class_whose_method_was_replaced_is_not_recognised(folder, monkeypatch
     monkeypatch.setattr(v1.RandomVerticalFlip, "forward", lambda self, image: image)
     _, report = plan_of(datasets.ImageFolder(folder, v1.RandomVerticalFlip()))
     assert "its method forward was replaced" in report
+
+
+def test_a_resize_to_nothing_raises_the_error_of_pillow(tmp_path):
+    (tmp_path / "class").mkdir()
+    Image.new("RGB", (900, 1)).save(tmp_path / "class" / "0.png")
+    dataset = datasets.ImageFolder(tmp_path, v1.Compose([v1.Resize(20, max_size=21), v1.ToTensor()]))
+    for kind in (data.DataLoader, DataLoader):
+        with pytest.raises(ValueError, match=r"^height and width must be > 0$"):
+            next(iter(kind(dataset)))
 
 
 def test_the_self_test_finds_other_pixels(folder, monkeypatch):

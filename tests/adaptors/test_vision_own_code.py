@@ -179,7 +179,7 @@ def test_other_arguments_run_as_written(folder, monkeypatch):
 
 
 class Curious(Mine):
-    """Code that looks at its transform."""
+    """Code that checks the class of its transform."""
 
     def __getitem__(self, index):
         assert isinstance(self.transform, torch.nn.Sequential)

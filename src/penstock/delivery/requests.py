@@ -170,7 +170,7 @@ class Requests:
             raise found
         else:
             text = f"This part of the plan could not be set up in a worker:\n{rest[1]}"
-            hint = "What its functions import must be there for other processes, too: a module on sys.path."
+            hint = "Worker processes must be able to import the same modules: put the modules on sys.path."
             raise Fatal(FailedPreconditionError(text, hint=hint, context=Context(self.node.label, self.node.where)))
 
     def _lose(self, contact: Contact) -> None:

@@ -103,8 +103,9 @@ class LoadedTransforms(Protocol):
 class ExecutorChoice:
     """The choice of the executor for all segments of one lane. Thread-safe.
 
-    `ask` returns the executors that may be chosen, or none while this is not known. It is called until it returns some,
-    on first use, because the analysis of a function takes time. Without `ask`, `limits` lists the executors.
+    `ask` returns the executors that may be chosen, or none while they are not known. `limits` calls `ask` until it
+    returns executors, and not before the first use, because the analysis of a function takes time. Without `ask`,
+    `limits` lists the executors.
     """
 
     def __init__(self, limits: TunerLimits, ask: Callable[[], tuple[str, ...]] | None = None) -> None:

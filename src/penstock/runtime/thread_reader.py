@@ -105,7 +105,7 @@ class ThreadReader(StageReader):
                 self._was_quick()
 
     def _waits(self, spent: _Spent) -> bool:
-        """Return True if an input waited, and those before it or the last one that a worker read."""
+        """Return True if an input waited, and the inputs before it waited as well, or a worker read them."""
         if spent.wall <= _AT_ONCE or spent.waits <= 0:
             self._waiting_ones = 0
             return False

@@ -137,7 +137,11 @@ def check_warps(transform: Any) -> None:
     """Refuse fills by type, and interpolations for which Pillow raises an error only when it transforms."""
     named = getattr(transform.interpolation, "value", transform.interpolation)
     if isinstance(transform.fill, dict) or named not in _WARPS:
-        message = "fill by type has no kernel" if named in _WARPS else f"interpolation {named!r} has no kernel"
+        message = (
+            "a fill for each type of input has no kernel"
+            if named in _WARPS
+            else f"interpolation {named!r} has no kernel"
+        )
         raise Refused(message)
 
 

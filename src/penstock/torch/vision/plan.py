@@ -22,7 +22,7 @@ from penstock.torch.vision.settings import TransformSettings
 from penstock.torch.vision.sources import source_of
 from penstock.torch.vision.table import entry_of, flat, step_of, uses_random
 
-TESTED = {"torchvision": ("0.26", "0.29"), "Pillow": ("13",)}  # first numbers of the versions
+TESTED = {"torchvision": ("0.26", "0.29"), "Pillow": ("13",)}  # versions without their last numbers
 SIZES = (97, 140), (131, 97), (261, 300)  # height and width of the images of the self-test
 
 

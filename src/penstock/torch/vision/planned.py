@@ -164,6 +164,9 @@ class PlannedImage:
         """Resize as Pillow does."""
         if (height, width) == (self.height, self.width):
             return
+        if height < 1 or width < 1:
+            message = "height and width must be > 0"  # Pillow's error
+            raise ValueError(message)
         stage = self._stage(new=False)
         if stage.resized or stage.mirrored or stage.upside:
             stage = self._stage(new=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.torch.vision.planned import Pixels
-from penstock.torch.vision.table import Refused
+from penstock.torch.vision.planned import Pixels, Refused
 
 _ARRAYS = ("CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "KMNIST", "EMNIST")
 

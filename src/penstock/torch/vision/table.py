@@ -13,8 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from penstock.torch.vision import colours, geometry
-from penstock.torch.vision.planned import PlannedImage, Step
-from penstock.torch.vision.planned import Refused as Refused
+from penstock.torch.vision.planned import PlannedImage, Refused, Step
 from penstock.torch.vision.recording import COLOURS, WARPS, agrees
 
 _METHODS = (
@@ -152,17 +151,21 @@ def entry_of(transform: Any) -> TransformEntry:
     kind = type(transform)
     entry = classes().get(kind)
     if entry is None:
-        message = f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises"
-        raise Refused(message)
-    for name in _METHODS:
-        where = getattr(getattr(kind, name, None), "__module__", None) or "torchvision."
-        if name in vars(transform) or not where.startswith(("torchvision.", "torch.")):
-            message = f"its method {name} was replaced"
-            raise Refused(message)
-    if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
-        message = "it has hooks"
-        raise Refused(message)
+        changed = _change_of(transform) if kind in _sequences() else ""
+        raise Refused(changed or f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises")
+    if change := _change_of(transform):
+        raise Refused(change)
     return entry
+
+
+def _change_of(transform: Any) -> str:
+    """Return the change by which a transform differs from its class in torchvision, or an empty string."""
+    for name in _METHODS:
+        where = getattr(getattr(type(transform), name, None), "__module__", None) or "torchvision."
+        if name in vars(transform) or not where.startswith(("torchvision.", "torch.")):
+            return f"its method {name} was replaced"
+    hooks = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
+    return "it has hooks" if hooks else ""
 
 
 def step_of(transform: Any, *, tensor: bool) -> Step | None:
@@ -189,11 +192,14 @@ def uses_random(transform: Any) -> bool:
     return type(transform) in (v1.RandomChoice, v1.RandomOrder) or any(map(uses_random, inner))
 
 
-def flat(transform: Any) -> list[Any]:
-    """Return the transforms of nested Compose and Sequential in order."""
+@cache
+def _sequences() -> tuple[type, ...]:
     torch, v1, v2 = map(import_module, ("torch", "torchvision.transforms", "torchvision.transforms.v2"))
-    if type(transform) in (v1.Compose, v2.Compose):
-        return [each for inner in transform.transforms for each in flat(inner)]
-    if type(transform) is torch.nn.Sequential:
-        return [each for inner in transform for each in flat(inner)]
-    return [transform]
+    return v1.Compose, v2.Compose, torch.nn.Sequential
+
+
+def flat(transform: Any) -> list[Any]:
+    """Return the transforms of nested Compose and Sequential in order. One that was changed stays as it is."""
+    if type(transform) not in _sequences() or _change_of(transform):
+        return [transform]
+    return [each for inner in getattr(transform, "transforms", transform) for each in flat(inner)]
