@@ -80,7 +80,7 @@ def convert(
     else the number in five digits. Its name is `path`, `__key__` or `file_name`, or else the number of the row.
 
     Args:
-        source: A file, a folder, or the URL of one.
+        source: A file or a folder on this machine.
         target: The file or folder to write.
         source_format: Name of the format. By default, it is recognised by the contents and the name.
         target_format: Name of the format. By default, it is recognised by the name.
