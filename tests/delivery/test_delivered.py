@@ -221,7 +221,7 @@ def test_a_worker_that_begins_in_the_middle_lays_out_its_blocks_as_one_that_bega
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2])
-def test_consumers_take_every_so_manieth_batch(count, size):
+def test_consumers_take_every_nth_batch(count, size):
     dataset = ps.Dataset.range(23).shuffle(9, seed=1).map(lambda x: x + 1).batch(size)
     wanted = elements(dataset)
     for index in range(count):
