@@ -129,7 +129,7 @@ class _Unbatch:
     def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
         from penstock.physical.stages.batch import UnbatchStage
 
-        return UnbatchStage(upstream, self._step.label, self._step.where), [below, 0]
+        return UnbatchStage(upstream, self._step), [below, 0]
 
     def number(self, first: int | None) -> int | None:
         return None

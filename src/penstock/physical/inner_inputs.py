@@ -16,7 +16,7 @@ from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
 from penstock.physical.executor import StageReader
 from penstock.physical.inner_plans import NO_MAPS, InnerDataset, Little, Maps, Opening, together
-from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stage import Cursor, NamedStep, Stage, State
 from penstock.physical.stretch import failed
 
 AT_ONCE = 0.002  # seconds
@@ -162,14 +162,13 @@ class InnerInputs:
     """
 
     def __init__(
-        self, build: Callable[[], Stage], opening: Opening, label: str, where: str | None, reader: StageReader | None
+        self, build: Callable[[], Stage], opening: Opening, step: NamedStep, reader: StageReader | None
     ) -> None:
         self.outer = Cursor(build())
         self.held = HeldBytes()
         self._build_outer = build
         self._opening = opening
-        self._label = label
-        self._where = where
+        self._step = step
         self._reader = reader
         self._elements: list[Any] | None = None  # of the current outer Block, from number `_first` on
         self._first = 0
@@ -178,7 +177,7 @@ class InnerInputs:
         self._number = 0
         self.begun = Begun({})
         self._behind: deque[Closed | Input] = deque()  # inputs that wait
-        self._read = _Read(label, (), where)
+        self._read = _Read(step.label, (), step.where)
         self._others = 0  # number of inputs in a row that were not small
         self._few = MOST_SMALL  # inputs to read together after one that did not fit those before it
         self.waiting: deque[Input] = deque()
@@ -339,7 +338,7 @@ class InnerInputs:
         is_last = number == self._number - 1 and self.outer.offset > 0
         origin = self.outer.last().origin if is_last else None
         file, offset = (None, None) if origin is None else origin.at(0)
-        annotate(error, Context(self._label, self._where, number, file, offset))
+        annotate(error, Context(self._step.label, self._step.where, number, file, offset))
         return Input(before, number, None, self.held, failed(error))
 
     def _fill_outer(self, ask: int) -> bool:

@@ -28,7 +28,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from penstock.block.block import Block
 from penstock.errors import is_failure, marked
@@ -96,6 +96,22 @@ def _moves(act: Callable[..., Any]) -> Callable[..., Any]:
             self._place_said = None
 
     return acted
+
+
+class NamedStep(Protocol):
+    """A node, or anything else with the name of a step and the line of user code that created it, for errors."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def where(self) -> str | None: ...
+
+
+class StepName(NamedTuple):
+    """A step that has no node."""
+
+    label: str
+    where: str | None = None
 
 
 class Stage(ABC):
@@ -301,8 +317,8 @@ class StretchStage(Stage):
 class CountingStage(StretchStage):
     """A StretchStage that numbers the positions of its one input."""
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
+    def __init__(self, upstream: Stage, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream,), step.where)
         self._upstream = upstream
         self._count = 0  # number of positions read from the input
 
@@ -329,8 +345,8 @@ class UnaryStage(Stage):
 
     moving: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
+    def __init__(self, upstream: Stage, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream,), step.where)
         self._upstream = upstream
         self._reader: Stage | Cursor = upstream
 
@@ -351,8 +367,8 @@ class UnaryStage(Stage):
 class CursorStage(UnaryStage):
     """A UnaryStage that takes elements of its input in exact numbers."""
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._cursor = self._reader = Cursor(upstream)
 
 

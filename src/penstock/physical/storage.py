@@ -85,7 +85,7 @@ class Storage:
     def files(self, count: int) -> Stage:
         """Return a stage of the committed elements, in their order, from index `count` on."""
         source, at = self.store.source(self.entry, count)
-        stage = ScanStage(source, self.node.label, self.node.where)
+        stage = ScanStage(source, self.node)
         stage.restore(at)
         return stage
 
@@ -168,7 +168,7 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
 
     def by_reader(source: SavedSource) -> Stage:
         if node.reader_func is None:
-            return ScanStage(source, node.label, node.where)
+            return ScanStage(source, node)
         dataset = read_by(node.reader_func, source, lowering.dataset)
         return lower(lowering.optimise(getattr(dataset, NESTED), options), lowering)
 
@@ -207,9 +207,8 @@ class WriteRole:
     would follow those of other writers.
     """
 
-    def __init__(self, storage: Storage, label: str) -> None:
+    def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._label = label
         self._pause = _REMOTE_PAUSE if storage.remote else _PAUSE
         self.begin()
 
@@ -286,7 +285,7 @@ class WriteRole:
         return None
 
     def _names(self) -> tuple[str, str]:
-        return self._label, redacted(self._storage.entry.folder)
+        return self._storage.node.label, redacted(self._storage.entry.folder)
 
     def waited(self) -> bool:
         """Wait a moment for the writer. Return False if the iteration continues without it."""

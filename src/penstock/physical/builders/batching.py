@@ -55,15 +55,8 @@ def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Stage:
 @register(batching.Rebatch)
 def _rebatch(node: batching.Rebatch, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return RebatchStage(
-        upstream,
-        node.sizes,
-        node.label,
-        node.where,
-        drop_remainder=node.drop_remainder,
-        most=rows_of_batches(node.input),
-        memory=lowering.memory,
-    )
+    drop, most = node.drop_remainder, rows_of_batches(node.input)
+    return RebatchStage(upstream, node.sizes, node, drop_remainder=drop, most=most, memory=lowering.memory)
 
 
 @register(PadToCardinality)
@@ -71,7 +64,7 @@ def _pad_to_cardinality(node: PadToCardinality, lowering: Lowering) -> Stage:
     leaves, structure = flatten(node.element)
     specs = [leaf for leaf in leaves if isinstance(leaf, TensorSpec)]
     upstream = lower(node.input, lowering)
-    return PadToCardinalityStage(upstream, node.count, node.mask_key, structure, specs, node.label, node.where)
+    return PadToCardinalityStage(upstream, node.count, node.mask_key, structure, specs, node)
 
 
 @register(packing.Pack)

@@ -12,7 +12,7 @@ from penstock.errors import Context, DataLossError, FailedPreconditionError, Inv
 from penstock.hints import size_text
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.stage import NamedStep, Stage, State, StretchStage
 from penstock.physical.storage import Storage, WriteRole
 from penstock.physical.stretch import Stretch, failed, failure
 from penstock.plan.node import UNKNOWN_CARDINALITY
@@ -36,19 +36,18 @@ class CachedStage(Stage):
         self,
         upstream: Stage,
         store: MemoryStore,
-        label: str,
-        where: str | None,
+        step: NamedStep,
         *,
         memory: Memory = UNCOUNTED,
         cardinality: int = UNKNOWN_CARDINALITY,
         settled: bool = True,
     ) -> None:
-        super().__init__(label, (upstream,), where)
+        super().__init__(step.label, (upstream,), step.where)
         self._settled = settled
         # the same count as `_count`, for states that tell later whether elements were yielded from memory since
         self._given = [0]
-        self._stored = memory.account("cache", label, where, of=store)  # bytes stored by any iteration
-        self._account = memory.account("cache", label, where)  # bytes of this iteration until it is complete
+        self._stored = memory.account("cache", step.label, step.where, of=store)  # bytes stored by any iteration
+        self._account = memory.account("cache", step.label, step.where)  # bytes of this iteration until it is complete
         self._upstream = upstream
         self._store = store
         self._kept: tuple[Block, ...] | None = store.blocks()
@@ -210,20 +209,13 @@ class SnapshotStage(StretchStage):
     same elements.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        shard_func: KeyFunction | None,
-        label: str,
-        where: str | None,
-        *,
-        memory: Memory = UNCOUNTED,
-    ) -> None:
-        super().__init__(label, (), where)
-        self._account = memory.account("at hand", label, where)
+    def __init__(self, storage: Storage, shard_func: KeyFunction | None, *, memory: Memory = UNCOUNTED) -> None:
+        step = storage.node
+        super().__init__(step.label, (), step.where)
+        self._account = memory.account("at hand", step.label, step.where)
         self._storage = storage
         self._shard_func = shard_func
-        self._role = WriteRole(storage, label)
+        self._role = WriteRole(storage)
         self._writer: EntryWriter | None = None
         self._stage: Stage | None = None
         self._from = _END

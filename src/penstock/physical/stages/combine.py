@@ -12,7 +12,7 @@ from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context
 from penstock.physical.chained import Begun, Growing, Since, grows
-from penstock.physical.stage import CountingStage, Cursor, Stage, State, UnaryStage, as_of_now
+from penstock.physical.stage import CountingStage, Cursor, NamedStep, Stage, State, UnaryStage, as_of_now
 from penstock.physical.stages.mix import Agreement, Choices, Chooser
 from penstock.physical.stretch import Stretch, fatal
 
@@ -20,8 +20,8 @@ from penstock.physical.stretch import Stretch, fatal
 class ZipStage(Stage):
     """Yields one element of each input in a nest; ends with the shortest. If one input fails, the nest is a failure."""
 
-    def __init__(self, inputs: tuple[Stage, ...], structure: Structure, label: str, where: str | None) -> None:
-        super().__init__(label, inputs, where)
+    def __init__(self, inputs: tuple[Stage, ...], structure: Structure, step: NamedStep) -> None:
+        super().__init__(step.label, inputs, step.where)
         self._cursors = [Cursor(stage) for stage in inputs]
         self._structure = structure
 
@@ -70,8 +70,8 @@ class EnumerateStage(UnaryStage):
 
     moving = ("_number",)
 
-    def __init__(self, upstream: Stage, start: int, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, start: int, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._number = start
 
     def next(self, want: int) -> Block | None:
@@ -109,16 +109,9 @@ class SequenceStage(Stage):
     """
 
     def __init__(
-        self,
-        build: Callable[[int], Stage],
-        count: int,
-        label: str,
-        where: str | None,
-        *,
-        alike: bool = False,
-        may_grow: bool = True,
+        self, build: Callable[[int], Stage], count: int, step: NamedStep, *, alike: bool = False, may_grow: bool = True
     ) -> None:
-        super().__init__(label, (), where)
+        super().__init__(step.label, (), step.where)
         self._build = build
         self._may_grow = may_grow
         self._alike = alike
@@ -331,8 +324,8 @@ class _Nested:
 class AgreedStage(CountingStage):
     """Streams one after another whose specs are unknown. It checks that all elements have the kind of the first."""
 
-    def __init__(self, streams: SequenceStage, label: str, where: str | None, *, any_rank: bool = False) -> None:
-        super().__init__(streams, label, where)
+    def __init__(self, streams: SequenceStage, step: NamedStep, *, any_rank: bool = False) -> None:
+        super().__init__(streams, step)
         self._streams = streams
         self._agreement = Agreement(known=False, any_rank=any_rank)
 

@@ -18,7 +18,7 @@ from penstock.physical.executor import StageReader
 from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
 from penstock.physical.inner_plans import NO_MAPS, Maps, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import NamedStep, Stage, State
 from penstock.physical.stretch import Stretch
 
 _MOST_EARLY = 128  # most elements requested from an input before its turn, if they come fast
@@ -250,16 +250,15 @@ class InterleaveStage(Stage):
         opening: Opening,
         cycle_length: int,
         block_length: int,
-        label: str,
-        where: str | None,
+        step: NamedStep,
         reader: StageReader | None = None,
         *,
         visibly: Callable[[], bool] = lambda: True,
         memory: Memory = UNCOUNTED,
     ) -> None:
-        self._account = memory.account("at hand", label, where)
-        self._inputs = InnerInputs(build_outer, opening, label, where, reader)
-        super().__init__(label, (self._inputs.outer.stage,), where)
+        self._account = memory.account("at hand", step.label, step.where)
+        self._inputs = InnerInputs(build_outer, opening, step, reader)
+        super().__init__(step.label, (self._inputs.outer.stage,), step.where)
         self._held = self._inputs.held
         self._cycle_length = cycle_length
         self._block_length = block_length

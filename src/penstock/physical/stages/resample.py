@@ -12,7 +12,7 @@ from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, InvalidArgumentError
 from penstock.keys import units
 from penstock.physical.key_function import KeyFunction
-from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
+from penstock.physical.stage import CountingStage, Cursor, NamedStep, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, held
 from penstock.plan.mixing import GROUP, PRIOR, acceptance
 
@@ -22,8 +22,8 @@ _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 class WithClassStage(CountingStage):
     """Yields `(class, element)`; an element without a valid class is a failure."""
 
-    def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._function = function
         self._num_classes = num_classes
 
@@ -56,8 +56,8 @@ class AcceptStage(StretchStage):
     key.
     """
 
-    def __init__(self, upstream: Estimated | Known, key: int, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream.stage,), where)
+    def __init__(self, upstream: Estimated | Known, key: int, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream.stage,), step.where)
         self._upstream = upstream
         self._key = key
         self._count = 0
@@ -160,8 +160,8 @@ class Estimated:
 class EstimateMixStage(StretchStage):
     """Yields, for each pair or failure, the weights of unfiltered and of accepted elements."""
 
-    def __init__(self, upstream: Estimated, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream.stage,), where)
+    def __init__(self, upstream: Estimated, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream.stage,), step.where)
         self._upstream = upstream
 
     def make(self, want: int) -> Stretch | None:

@@ -16,7 +16,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.keys import fold, units
-from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stage import Cursor, NamedStep, Stage, State
 from penstock.physical.stages.mix import END, FAILED, NOTHING, Choices, Chooser
 from penstock.physical.stretch import held
 from penstock.plan.mix_weights import MixWeights, numbers, total, weights_fault
@@ -47,12 +47,11 @@ class ChosenSteps(Choices):
 class Choosing(Chooser):
     """Reads one choice per step. A choice that is not the index of a source is a failure in its place."""
 
-    def __init__(self, choices: Stage, count: int, label: str, where: str | None) -> None:
+    def __init__(self, choices: Stage, count: int, step: NamedStep) -> None:
         self.inputs = (choices,)
         self._cursor = Cursor(choices)
         self._count = count
-        self._label = label
-        self._where = where
+        self._step = step
         self._taken = 0
 
     def next(self, want: int, dry: Collection[int]) -> Choices | None:
@@ -84,7 +83,7 @@ class Choosing(Chooser):
         return InvalidTypeError(message, hint="int(x) converts.", context=self._at(row))
 
     def _at(self, row: int) -> Context:
-        return Context(self._label, self._where, self._taken + row)
+        return Context(self._step.label, self._step.where, self._taken + row)
 
     def state(self) -> State:
         return [self._cursor.state(), self._taken]
@@ -158,10 +157,10 @@ class Constant(_OfStep):
 class Scheduled(_OfStep):
     """Weights from a function of the step. If it has a method `stretch`, that computes many steps at once."""
 
-    def __init__(self, function: Callable[[int], Any], count: int, label: str, where: str | None) -> None:
+    def __init__(self, function: Callable[[int], Any], count: int, step: NamedStep) -> None:
         self._function = function
         self._count = count
-        self._context = Context(label, where)
+        self._step = step
         self._stretch = getattr(function, "stretch", None)
 
     def next(self, step: int, want: int) -> WeightRows:
@@ -179,7 +178,7 @@ class Scheduled(_OfStep):
         return checked(values, self._count, errors, step, self._at)
 
     def _at(self, step: int) -> Context:
-        return Context(self._context.stage, self._context.where, step)
+        return Context(self._step.label, self._step.where, step)
 
 
 class Handled(Weights):
@@ -206,11 +205,11 @@ class Handled(Weights):
 class FromData(Weights):
     """Weights from a data set, one element per step. The mixture ends with it."""
 
-    def __init__(self, stage: Stage, count: int, label: str, where: str | None) -> None:
+    def __init__(self, stage: Stage, count: int, step: NamedStep) -> None:
         self.inputs = (stage,)
         self._cursor = Cursor(stage)
         self._count = count
-        self._context = Context(label, where)
+        self._step = step
 
     def next(self, step: int, want: int) -> WeightRows | None:
         found = self._cursor.take(want)
@@ -225,7 +224,7 @@ class FromData(Weights):
         return checked(values, self._count, dict(found.failures), step, self._at)
 
     def _at(self, step: int) -> Context:
-        return Context(self._context.stage, self._context.where, step)
+        return Context(self._step.label, self._step.where, step)
 
     def state(self) -> State:
         return self._cursor.state()
