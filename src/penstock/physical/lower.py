@@ -171,6 +171,11 @@ class Lowering:
             return self.at(self.epoch * count + index)
         return self.at(fold(self.epoch, index) if self.epoch else index)
 
+    def order_key(self, node: Any) -> int:
+        """Return the key of a random order, from the seed of the node or of the data set. It may differ per epoch."""
+        key = fold(self.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
+        return fold(key, self.epoch) if node.reshuffle_each_iteration else key
+
     def ordered(self, deterministic: bool | None) -> bool:  # noqa: FBT001 - a node's own setting
         return self.options.deterministic if deterministic is None else deterministic
 

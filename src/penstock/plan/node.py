@@ -38,6 +38,8 @@ class Node(Frozen, ABC):
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
 
     name: ClassVar[str]
+    shown: ClassVar[str] = ""  # the parameter in the label
+    makes_data_sets: ClassVar[bool] = False  # True if a function creates data sets, unknown before the iteration
     changes_elements: ClassVar[bool] = True  # False for a step that only computes ahead
     deep: ClassVar[int] = 1  # 0 for a step that `depth` skips: random steps after it have the same salt as without it
 
@@ -59,7 +61,10 @@ class Node(Frozen, ABC):
     @property
     def label(self) -> str:
         """Name of this step in errors, statistics and `explain`."""
-        return self.name
+        if not self.shown:
+            return self.name
+        value = getattr(self, self.shown)
+        return f"{self.name}({function_name(value) if callable(value) else value})"
 
     @property
     @abstractmethod
@@ -97,11 +102,6 @@ class Node(Frozen, ABC):
     @property
     def gives_any_rank(self) -> bool:
         """True if the signature of a generator in this step leaves the rank of elements open."""
-        return False
-
-    @property
-    def makes_data_sets(self) -> bool:
-        """True if a function of this step creates data sets, which are unknown before the iteration."""
         return False
 
     @property
@@ -221,6 +221,14 @@ class UnaryNode(Node):
     def known(self) -> tuple[list[LeafSpec], Structure] | None:
         """Return leaves and structure of the spec of the input, or None if it is unknown."""
         return None if self.input.spec is None else flatten(self.input.spec)
+
+
+class UncountedNode(UnaryNode):
+    """A step that yields some elements, whose number is unknown."""
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
 class LeafwiseNode(UnaryNode):

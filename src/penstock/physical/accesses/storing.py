@@ -11,7 +11,17 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.errors import Context, FailedPreconditionError, annotate
 from penstock.forked import new_lock
-from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
+from penstock.physical.access import (
+    Access,
+    FunctionAccess,
+    access,
+    accessible,
+    all_failed,
+    by_part,
+    obstacle,
+    require_access,
+    scattered,
+)
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stages.located import drain, located
 from penstock.physical.storage import Storage, settled, storage_of
@@ -113,26 +123,17 @@ def _read(node: Snapshot, saved: SavedSource, lowering: Lowering) -> Access:
     return access(Scan(source=saved, where=node.where), lowering)
 
 
-class _FilledAccess(Access):
-    """The elements that a cache stores for a plan without index. `fill` runs an iteration to fill the cache."""
+def _filled(fill: Callable[[], Access]) -> Access:
+    """Return the elements that a cache stores for a plan without index. `fill` runs an iteration to fill the cache."""
+    lock, found = new_lock(), list[Access]()
 
-    def __init__(self, fill: Callable[[], Access]) -> None:
-        self._fill = fill
-        self._lock = new_lock()
-        self._found: Access | None = None
+    def kept() -> Access:
+        with lock:
+            if not found:
+                found.append(fill())
+            return found[0]
 
-    @property
-    def size(self) -> int:
-        return self._kept().size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        return self._kept().rows(numbers)
-
-    def _kept(self) -> Access:
-        with self._lock:
-            if self._found is None:
-                self._found = self._fill()
-            return self._found
+    return FunctionAccess(lambda: kept().size, lambda numbers: kept().rows(numbers))
 
 
 def _fill_files(node: Snapshot, lowering: Lowering) -> Access:
@@ -170,7 +171,7 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
         mending = node.repairs and settled(node.input, lowering)
         return _MendingAccess(node, saved, lowering) if mending else _read(node, saved, lowering)
     if isinstance(node, DiskCache) and obstacle(node.input) is not None:
-        return _FilledAccess(partial(_fill_files, node, lowering))
+        return _filled(partial(_fill_files, node, lowering))
     found = in_files(node, options.seed, options.deterministic)
     require_access(
         found,
@@ -180,69 +181,47 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     return access(node.input, replace(lowering, epoch=0))
 
 
-class _PiecesAccess(Access):
-    """Blocks and errors, one after another."""
+def _in_turn(pieces: Sequence[Block | Exception]) -> Access:
+    """Return Blocks and errors, one after another."""
+    begins = np.cumsum([0, *(piece.size if isinstance(piece, Block) else 1 for piece in pieces)])
 
-    def __init__(self, pieces: Sequence[Block | Exception]) -> None:
-        self._pieces = pieces
-        self._begins = np.cumsum([0, *(piece.size if isinstance(piece, Block) else 1 for piece in pieces)])
-
-    @property
-    def size(self) -> int:
-        return int(self._begins[-1])
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        which = np.searchsorted(self._begins, numbers, side="right") - 1
-        parts = []
-        for index in np.unique(which).tolist():
-            places = np.flatnonzero(which == index)
-            piece = self._pieces[index]
+    def rows(numbers: np.ndarray) -> Stretch:
+        def rows_of(index: int, places: np.ndarray) -> Stretch:
+            piece = pieces[index]
             if isinstance(piece, Block):
-                parts.append((places, Stretch(piece.take(numbers[places] - self._begins[index]))))
-            else:
-                parts.append((places, Stretch(None, tuple((i, piece) for i in range(len(places))))))
-        return scattered(parts)
+                return Stretch(piece.take(numbers[places] - begins[index]))
+            return all_failed(piece, len(places))
 
+        return by_part(np.searchsorted(begins, numbers, side="right") - 1, rows_of)
 
-class _CachedAccess(Access):
-    """The elements of a cache after it is complete. Before, the elements are computed."""
-
-    def __init__(self, elements: Access, store: MemoryStore) -> None:
-        self._elements = elements
-        self._store = store
-        self._pieces: _PiecesAccess | None = None
-
-    @property
-    def size(self) -> int:
-        return self._elements.size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        if self._pieces is None:
-            self._look()
-        return self._elements.rows(numbers) if self._pieces is None else self._pieces.rows(numbers)
-
-    def _look(self) -> None:
-        blocks = self._store.blocks() if isinstance(self._store, MemoryStore) else None
-        if blocks is not None and sum(block.size for block in blocks) == self._elements.size:
-            self._pieces = _PiecesAccess(blocks)  # otherwise the fill had failures, which shifted the indices
+    return FunctionAccess(lambda: int(begins[-1]), rows)
 
 
 def _fill_memory(node: Cache, lowering: Lowering) -> Access:
     """Return all positions of an iteration. If some failed, the cache stores nothing, so they are stored here."""
     blocks = node.store.blocks()
     if blocks is not None:
-        return _PiecesAccess(blocks)
+        return _in_turn(blocks)
     pieces: list[Block | Exception] = []
     stage = lower(node, lowering.beside())
     try:
         drain(stage, node.label, node.cardinality, pieces)
     finally:
         stage.close()
-    return _PiecesAccess(node.store.blocks() or pieces)
+    return _in_turn(node.store.blocks() or pieces)
 
 
 @accessible(Cache)
 def _cache(node: Cache, lowering: Lowering) -> Access:
+    """Return the elements of a cache after it is complete. Before, the elements are computed."""
     if obstacle(node.input) is not None:
-        return _FilledAccess(partial(_fill_memory, node, lowering))
-    return _CachedAccess(access(node.input, replace(lowering, epoch=0)), node.store)
+        return _filled(partial(_fill_memory, node, lowering))
+    elements, stored = access(node.input, replace(lowering, epoch=0)), list[Access]()
+
+    def rows(numbers: np.ndarray) -> Stretch:
+        blocks = node.store.blocks() if isinstance(node.store, MemoryStore) and not stored else None
+        if blocks is not None and sum(block.size for block in blocks) == elements.size:
+            stored.append(_in_turn(blocks))  # otherwise the fill had failures, which shifted the indices
+        return stored[0].rows(numbers) if stored else elements.rows(numbers)
+
+    return FunctionAccess(lambda: elements.size, rows)

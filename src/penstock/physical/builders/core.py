@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from penstock.keys import fold
 from penstock.physical.access import FetchTransform
 from penstock.physical.chained import Portioned, Stint
 from penstock.physical.executor import BatchTask, SegmentSettings, StageReader
@@ -17,20 +16,20 @@ from penstock.physical.lower import Lowering, Service, lower, register, transfor
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
 from penstock.physical.stages.apply import ApplyStage
-from penstock.physical.stages.batch import UnbatchStage, stack_block
+from penstock.physical.stages.batch import UnbatchStage
 from penstock.physical.stages.cached import CachedStage
 from penstock.physical.stages.combine import AgreedStage, EnumerateStage, Rounds, SequenceStage, ZipStage
 from penstock.physical.stages.cut import ShardStage, SkipStage, TakeStage
-from penstock.physical.stages.grouped import GroupedStage, Stack
+from penstock.physical.stages.grouped import GroupedStage
 from penstock.physical.stages.interleave import InterleaveStage
 from penstock.physical.stages.located import LocatedStage, NumbersStage, ProvenanceStage
 from penstock.physical.stages.mix import Chooser, MixStage
+from penstock.physical.stages.padded import stack_of
 from penstock.physical.stages.scan import ScanStage
 from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.physical.stages.windowed import WindowedStage
 from penstock.physical.storage import settled
-from penstock.plan import counted, fused, inputs, ops
-from penstock.plan.batching import BatchNode
+from penstock.plan import batching, counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.node import Node, UnaryNode
@@ -108,17 +107,21 @@ def _batch_task(node: ops.Batch) -> BatchTask:
 def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     parallel = node.num_parallel_calls
     if parallel is None:
-        return grouped(node, lowering, stack_block)
+        return _grouped(node, lowering)
     upstream = lower(node.input, lowering.deeper())
     ordered = lowering.ordered(node.deterministic)
     settings = SegmentSettings(parallel, ordered, lowering.depth, _batch_task(node))
     return lowering.executor_of(node).segment(upstream, (), settings)
 
 
-def grouped(node: ops.Batch | BatchNode, lowering: Lowering, stack: Stack) -> Stage:
-    """Return the stage of a step that joins neighbours with `stack`, in the consumer's thread."""
-    upstream, drop = lower(node.input, lowering), node.drop_remainder
-    return GroupedStage(upstream, node.batch_size, stack, node, drop_remainder=drop, memory=lowering.memory)
+@register(batching.PaddedBatch)
+@register(batching.RaggedBatch)
+@register(batching.BatchOfSlices)
+@register(batching.SparseBatch)
+def _grouped(node: ops.Batch | batching.BatchNode, lowering: Lowering) -> Stage:
+    """Return the stage of a step that joins neighbours in the consumer's thread."""
+    upstream, size, stack = lower(node.input, lowering), node.batch_size, stack_of(node)
+    return GroupedStage(upstream, size, stack, node, drop_remainder=node.drop_remainder, memory=lowering.memory)
 
 
 @register(counted.Unbatch)
@@ -134,10 +137,7 @@ def rows_of_batches(node: Node) -> int | None:
 
 @register(ops.Shuffle)
 def _shuffle(node: ops.Shuffle, lowering: Lowering) -> Stage:
-    key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
-    if node.reshuffle_each_iteration:
-        key = fold(key, lowering.epoch)
-    upstream, count = lower(node.input, lowering), node.input.cardinality
+    upstream, key, count = lower(node.input, lowering), lowering.order_key(node), node.input.cardinality
     return ShuffleStage(upstream, node.buffer_size, key, node, memory=lowering.memory, cardinality=count)
 
 

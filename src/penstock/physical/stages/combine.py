@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeGuard
 
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import Column, DenseColumn
+from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context
 from penstock.physical.chained import Begun, Growing, Since, grows
@@ -42,10 +42,7 @@ class ZipStage(Stage):
             raise error
         count = min(cursor.available() for cursor in self._cursors)
         blocks = [cursor.take_available(count) for cursor in self._cursors]
-        columns: list[Column] = [column for block in blocks for column in block.columns]
-        structure = nest(self._structure, [block.structure for block in blocks])
-        origin = next((block.origin for block in blocks if block.origin is not None), None)
-        return Block(structure, columns, count, origin)
+        return zipped(blocks, self._structure)
 
     def can_skip(self) -> bool:
         return all(cursor.stage.can_skip() for cursor in self._cursors)
@@ -63,6 +60,13 @@ class ZipStage(Stage):
     def close(self) -> None:
         for cursor in self._cursors:
             cursor.close()
+
+
+def zipped(blocks: Sequence[Block], structure: Structure) -> Block:
+    """Return Blocks of one size joined element by element, as the parts of a nest."""
+    nested = nest(structure, [block.structure for block in blocks])
+    origin = next((block.origin for block in blocks if block.origin is not None), None)
+    return Block(nested, [column for block in blocks for column in block.columns], blocks[0].size, origin)
 
 
 class EnumerateStage(UnaryStage):
