@@ -29,26 +29,10 @@ from penstock.physical.stretch import Stretch
 from penstock.plan.counted import in_files
 from penstock.plan.inputs import Scan
 from penstock.plan.storing import Cache, DiskCache, Snapshot
-from penstock.sources.arrow_pieces import RECENT, Piece
+from penstock.sources.arrow_pieces import RECENT, BlockPiece, Piece
 from penstock.sources.row_files import gather
 from penstock.store.memory import MemoryStore
 from penstock.store.saved_source import SavedSource
-
-
-class _MendedPiece(Piece):
-    """The recomputed elements of a damaged chunk."""
-
-    def __init__(self, block: Block, first: int) -> None:
-        self._block = block
-        self.first = first
-        self.stop = first + block.size
-        self.nbytes = block.nbytes
-
-    def rows(self, start: int, stop: int) -> Block:
-        return self._block.slice(start - self.first, stop - self.first)
-
-    def rows_at(self, rows: np.ndarray) -> Block:
-        return self._block.take(rows - self.first)
 
 
 class _MendingAccess(Access):
@@ -114,7 +98,12 @@ class _MendingAccess(Access):
         self, storage: Storage, saved: SavedSource, why: dict[int, Exception], number: int, numbers: np.ndarray
     ) -> Block:
         first = int(self._begins[number])
-        (piece,) = RECENT.get(self, number, lambda: [_MendedPiece(storage.again(number, why[number]), first)])
+
+        def mended() -> list[Piece]:
+            block = storage.again(number, why[number])
+            return [BlockPiece(block, first, block.nbytes)]
+
+        (piece,) = RECENT.get(self, number, mended)
         made = piece.rows_at(numbers)
         return located(made, saved, numbers) if self._lowering.provenance else made
 
