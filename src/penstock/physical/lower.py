@@ -54,17 +54,11 @@ def transform_of(
     settings = options.experimental_optimization
     vectorise = step.vectorise and settings.map_vectorization.enabled
     key = fold(options.seed, step.salt)
-    if isinstance(step, Map):
-        return MapTransform(
-            step.function,
-            step.label,
-            step.where,
-            vectorise=vectorise,
-            key=key,
-            batches=batches,
-            any_rank=step.any_rank,
-        )
-    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key, batches=batches)
+    kind, function = (MapTransform, step.function) if isinstance(step, Map) else (FilterTransform, step.predicate)
+    made: FunctionTransform = kind(
+        function, step.label, step.where, vectorise=vectorise, key=key, batches=batches, any_rank=step.any_rank
+    )
+    return made
 
 
 def _batches(plan: Node, *, alike: bool) -> tuple[int, int | None] | None:

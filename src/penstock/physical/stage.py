@@ -243,6 +243,34 @@ class Stage(ABC):
             stage.close()
 
 
+class OpeningStage(Stage):
+    """A Stage that opens data sets, which are unknown before. What is observable in them is observable in the stage."""
+
+    acts_inside = False  # True if computing the elements of one is observable in this thread, and not only on workers
+    singly_opened = False  # True if an element must not wait for the next one, of the same data set or another
+
+    @property
+    def may_grow(self) -> bool:
+        return True
+
+    @property
+    def seen(self) -> bool:
+        return self.acts_inside or super().seen
+
+    @property
+    def seen_below(self) -> bool:
+        return self.singly_opened or super().seen_below
+
+    def look_at(self, opened: Stage) -> None:
+        """Check if computing the elements of a data set is observable."""
+        if self.acts_inside or not opened.seen_below:
+            return
+        acts = opened.seen
+        if acts or not self.singly_opened:
+            self.singly_opened, self.acts_inside = True, acts
+            self.look_again()
+
+
 class StretchStage(Stage):
     """A Stage that computes several positions at a time, some of which may be failures; `next` returns them in parts.
 

@@ -24,7 +24,7 @@ from penstock.physical.access import (
 )
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stages.located import drain, located
-from penstock.physical.storage import Storage, settled, storage_of
+from penstock.physical.storage import Storage, settled
 from penstock.physical.stretch import Stretch
 from penstock.plan.counted import in_files
 from penstock.plan.inputs import Scan
@@ -77,7 +77,7 @@ class _MendingAccess(Access):
         node, lowering = self._node, self._lowering
         # optimised as in an iteration, because the files contain states of the optimised plan
         below = lowering.optimise(node.input, lowering.options)
-        storage = storage_of(replace(node, input=below), lowering)
+        storage = Storage(replace(node, input=below), lowering)
         storage.refresh()
         if storage.entry.run != saved.manifest.run:
             return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.physical.access import FetchTransform
 from penstock.physical.chained import Portioned, Stint
-from penstock.physical.executor import BatchTask, SegmentSettings, StageReader
+from penstock.physical.executor import BatchTask, SegmentSettings
 from penstock.physical.inner_plans import Opening
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, Service, lower, register, transforms_of
@@ -33,13 +33,10 @@ from penstock.plan import batching, counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.node import Node, UnaryNode
-from penstock.plan.step_effects import opens_visibly
 from penstock.plan.storing import Cache
 from penstock.plan.visible import acts, is_called_ahead
 from penstock.plan.windows import WindowedFlatMap
 from penstock.store.memory import MemoryStore
-
-_WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map reads each input to its end
 
 
 @register(inputs.Scan)
@@ -223,47 +220,30 @@ def _cache(node: Cache, lowering: Lowering) -> Stage:
     return CachedStage(upstream, node.store, node, memory=lowering.memory, cardinality=node.cardinality, settled=known)
 
 
-@register(ops.FlatMap)
-def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
-    return InterleaveStage(
-        lambda: lower(node.input, lowering),
-        Opening(node, lowering),
-        1,
-        _WHOLE_INPUT,
-        node,
-        visibly=lambda: opens_visibly(node.function),
-        memory=lowering.memory,
-    )
-
-
 @register(WindowedFlatMap)
 def _windowed_flat_map(node: WindowedFlatMap, lowering: Lowering) -> Stage:
     written = node.as_written
     transforms = transforms_of(node.maps[0], node.maps, lowering.options, alike=True) if node.maps else []
-    return WindowedStage(lower(node.input, lowering), node, transforms, lambda: _flat_map(written, lowering))
+    return WindowedStage(lower(node.input, lowering), node, transforms, lambda: _interleave(written, lowering))
 
 
+@register(ops.FlatMap)
 @register(ops.Interleave)
-def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
-    reader: StageReader | None = None
-    if node.num_parallel_calls is not None:
-        reader = lowering.executor_of(node).reader(
-            at_once=node.num_parallel_calls,
-            cycle_length=node.cycle_length,
-            label=f"{node.label} input",
-            where=node.where,
-            depth=lowering.depth,
-        )
-    return InterleaveStage(
-        lambda: lower(node.input, lowering.deeper()),
-        Opening(node, lowering if reader is None else lowering.deeper()),
-        node.cycle_length,
-        node.block_length,
-        node,
-        reader,
-        visibly=lambda: opens_visibly(node.function),
-        memory=lowering.memory,
-    )
+def _interleave(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Stage:
+    outer, inner, reader = lowering, lowering, None
+    if isinstance(node, ops.Interleave):
+        outer = lowering.deeper()
+        if node.num_parallel_calls is not None:
+            inner = outer
+            reader = lowering.executor_of(node).reader(
+                at_once=node.num_parallel_calls,
+                cycle_length=node.cycle_length,
+                label=f"{node.label} input",
+                where=node.where,
+                depth=lowering.depth,
+            )
+    opening = Opening(node, inner)
+    return InterleaveStage(node, lambda: lower(node.input, outer), opening, reader, memory=lowering.memory)
 
 
 @register(fused.ShuffleAndRepeat)

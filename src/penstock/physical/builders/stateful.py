@@ -14,7 +14,7 @@ from penstock.physical.stages.cardinality import AssertCardinalityStage
 from penstock.physical.stages.cut import TakeWhileStage, UniqueStage
 from penstock.physical.stages.ignore_errors import IgnoreErrorsStage
 from penstock.physical.stages.scan import FollowedStage, ScanStage
-from penstock.physical.storage import storage_of
+from penstock.physical.storage import Storage
 from penstock.plan import stateful, storing
 from penstock.plan.visible import acts
 from penstock.sources.arrays import RandomSource
@@ -69,7 +69,7 @@ def _random(node: stateful.Random, lowering: Lowering) -> Stage:
 def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
     shard_func = None if node.shard_func is None else key_function(node, "shard_func", lowering)
     try:
-        return SnapshotStage(storage_of(node, lowering), shard_func, memory=lowering.memory)
+        return SnapshotStage(Storage(node, lowering), shard_func, memory=lowering.memory)
     except Exception as error:  # an error in the files of the folder
         annotate(error, Context(node.label, node.where))
         raise

@@ -12,7 +12,7 @@ from penstock.errors import Context, DataLossError, FailedPreconditionError, Inv
 from penstock.hints import size_text
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import NamedStep, Stage, State, StretchStage
+from penstock.physical.stage import NamedStep, Stage, State, StretchStage, as_of_now
 from penstock.physical.storage import Storage, WriteRole
 from penstock.physical.stretch import Stretch, failed, failure
 from penstock.plan.node import UNKNOWN_CARDINALITY
@@ -223,7 +223,7 @@ class SnapshotStage(StretchStage):
         self._count = 0  # positions computed or skipped
         self._skip = 0  # positions of the input that are repeated
         storage.refresh()
-        if storage.entry.complete and storage.reordered:
+        if storage.entry.complete and not storage.node.faithful:
             self._use(_SHARDS, storage.whole())
         elif storage.readable():
             self._decide()
@@ -349,7 +349,7 @@ class SnapshotStage(StretchStage):
         if self._writer is not None:
             assert self._stage is not None
             try:
-                self._writer.add(block, shards, self._storage.state_of(self._stage))
+                self._writer.add(block, shards, as_of_now(self._stage.state()))
                 self._account.hold(self._writer.nbytes)
             except InvalidTypeError as error:  # elements that files cannot store: the first one raises the error
                 self._stop_writing()

@@ -57,10 +57,6 @@ class ZipStage(Stage):
         for cursor, part in zip(self._cursors, state, strict=True):
             cursor.restore(part)
 
-    def close(self) -> None:
-        for cursor in self._cursors:
-            cursor.close()
-
 
 def zipped(blocks: Sequence[Block], structure: Structure) -> Block:
     """Return Blocks of one size joined element by element, as the parts of a nest."""

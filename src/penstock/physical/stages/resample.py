@@ -89,9 +89,6 @@ class AcceptStage(StretchStage):
         below, self._count = place
         self._upstream.restore(below)
 
-    def close(self) -> None:
-        self._upstream.close()
-
 
 class Known:
     """Pairs whose classes are accepted with constant probabilities."""
@@ -114,9 +111,6 @@ class Known:
 
     def restore(self, state: State) -> None:
         self._cursor.restore(state)
-
-    def close(self) -> None:
-        self._cursor.close()
 
 
 class Estimated:
@@ -153,9 +147,6 @@ class Estimated:
         self._seen = np.array(seen, np.int64)
         self._cursor.restore(below)
 
-    def close(self) -> None:
-        self._cursor.close()
-
 
 class EstimateMixStage(StretchStage):
     """Yields, for each pair or failure, the weights of unfiltered and of accepted elements."""
@@ -173,9 +164,6 @@ class EstimateMixStage(StretchStage):
 
     def go_to(self, place: State) -> None:
         self._upstream.restore(place)
-
-    def close(self) -> None:
-        self._upstream.close()
 
 
 def accepting(target: tuple[float, ...]) -> Callable[[np.ndarray], np.ndarray]:

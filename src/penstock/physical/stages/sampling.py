@@ -113,26 +113,13 @@ class WeightRows:
 
 
 class Weights(ABC):
-    """Provides the weights of the next steps."""
+    """Provides the weights of the next steps. By default, these depend on the number of the step only."""
 
     inputs: tuple[Stage, ...] = ()
 
     @abstractmethod
     def next(self, step: int, want: int) -> WeightRows | None:
         """Return the rows of `step` and following ones, up to `want`, or None at the end."""
-
-    @abstractmethod
-    def state(self) -> State: ...
-
-    @abstractmethod
-    def restore(self, state: State) -> None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-
-class _OfStep(Weights):
-    """Weights that depend on the number of the step only."""
 
     def state(self) -> State:
         return None
@@ -144,7 +131,7 @@ class _OfStep(Weights):
         return None
 
 
-class Constant(_OfStep):
+class Constant(Weights):
     """The same weights at every step."""
 
     def __init__(self, weights: tuple[float, ...]) -> None:
@@ -154,7 +141,7 @@ class Constant(_OfStep):
         return WeightRows(self._weights, want)
 
 
-class Scheduled(_OfStep):
+class Scheduled(Weights):
     """Weights from a function of the step. If it has a method `stretch`, that computes many steps at once."""
 
     def __init__(self, function: Callable[[int], Any], count: int, step: NamedStep) -> None:
