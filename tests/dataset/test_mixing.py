@@ -14,10 +14,11 @@ from penstock.block.block import Block
 from penstock.errors import marked
 from penstock.keys import draw, fold
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import Stage, StepName, as_of_now
+from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stages import mix
 from penstock.physical.stages.mix import MixStage
 from penstock.physical.stages.sampling import Choosing, Constant, Sampling, Scheduled
+from penstock.plan.node import StepName
 from penstock.runtime.executors import InlineExecutor
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 

@@ -8,8 +8,8 @@ from tests.positions import assert_continues_everywhere, positions, stage_of, te
 import penstock as ps
 from penstock import errors
 from penstock.keys import draw, fold
-from penstock.physical.stage import StepName
 from penstock.physical.stages.cut import UniqueStage
+from penstock.plan.node import StepName
 from penstock.testing import assert_resumes_exactly, difference
 
 RANGE = ps.Dataset.range

@@ -5,9 +5,10 @@ import pytest
 
 import penstock as ps
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import Cursor, StepName
+from penstock.physical.stage import Cursor
 from penstock.physical.stages.scan import ScanStage
 from penstock.physical.stages.shuffle import HeldStage
+from penstock.plan.node import StepName
 from penstock.rewrite.driver import optimise
 from penstock.runtime.executors import InlineExecutor
 from penstock.sources.arrays import RangeSource

@@ -17,7 +17,7 @@ from penstock.dataset.base import inner
 from penstock.errors import Context, PenstockError, as_failure
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import CountingStage, Cursor, Stage, StepName, StretchStage, as_of_now
+from penstock.physical.stage import CountingStage, Cursor, Stage, StretchStage, as_of_now
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.combine import SequenceStage
 from penstock.physical.stages.cut import ShardStage, SkipStage, TakeStage
@@ -25,6 +25,7 @@ from penstock.physical.stages.grouped import GroupedStage
 from penstock.physical.stages.mix import Agreement
 from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.physical.stretch import Stretch, join, joined_kinds
+from penstock.plan.node import StepName
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors import InlineExecutor
 from penstock.runtime.run import Iterator, RunSettings

@@ -20,7 +20,6 @@ from penstock.block.rows import ElementRows
 from penstock.errors import BudgetWarning, ResourceExhaustedError
 from penstock.io import storage
 from penstock.physical.memory import UNCOUNTED, Overspent
-from penstock.physical.stage import StepName
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.cached import CachedStage
 from penstock.physical.stages.grouped import GroupedStage
@@ -28,7 +27,7 @@ from penstock.physical.stages.mix import MixStage
 from penstock.physical.stages.sampling import Constant, Sampling
 from penstock.physical.stages.scan import ScanStage
 from penstock.physical.stages.shuffle import ShuffleStage
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, StepName
 from penstock.runtime.memory import budget as budget_module
 from penstock.runtime.memory.budget import START, Budget, budget_for, fair_shares, process_budget
 from penstock.runtime.memory.kept import KEPT, Follower, KeptMemory, Weakly

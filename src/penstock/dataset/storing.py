@@ -91,7 +91,7 @@ class Storing(Base):
 
     def _write(self, writer: SavedWriter, shard_func: Any, context: Context) -> None:
         from penstock.physical.key_function import KeyFunction
-        from penstock.physical.stage import StepName
+        from penstock.plan.node import StepName
         from penstock.runtime.run import RunSettings
         from penstock.runtime.whole_pass import whole_pass
 

@@ -16,8 +16,9 @@ from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
 from penstock.physical.executor import StageReader
 from penstock.physical.inner_plans import NO_MAPS, InnerDataset, Little, Maps, Opening, together
-from penstock.physical.stage import Cursor, NamedStep, Stage, State
+from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
+from penstock.plan.node import NamedStep
 
 AT_ONCE = 0.002  # seconds
 _MOST_OUTER = 16
@@ -111,6 +112,34 @@ class Input:
         self.holds(0)
         if self.cursor is not None:
             self.cursor.close()
+
+
+class OpeningStage(Stage):
+    """A Stage that opens data sets, which are unknown before. What is observable in them is observable in the stage."""
+
+    acts_inside = False  # True if computing the elements of one is observable in this thread, and not only on workers
+    singly_opened = False  # True if an element must not wait for the next one, of the same data set or another
+
+    @property
+    def may_grow(self) -> bool:
+        return True
+
+    @property
+    def seen(self) -> bool:
+        return self.acts_inside or super().seen
+
+    @property
+    def seen_below(self) -> bool:
+        return self.singly_opened or super().seen_below
+
+    def look_at(self, opened: Stage) -> None:
+        """Check if computing the elements of a data set is observable."""
+        if self.acts_inside or not opened.seen_below:
+            return
+        acts = opened.seen
+        if acts or not self.singly_opened:
+            self.singly_opened, self.acts_inside = True, acts
+            self.look_again()
 
 
 class _Read(Stage):

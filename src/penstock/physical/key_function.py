@@ -10,8 +10,8 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
-from penstock.physical.stage import NamedStep
 from penstock.physical.vectorise import Vectoriser
+from penstock.plan.node import NamedStep
 from penstock.trace.drawing import UNNUMBERED, Draws
 
 _LEAST, _MOST = -(2**63), 2**63 - 1

@@ -28,11 +28,12 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 from penstock.block.block import Block
 from penstock.errors import is_failure, marked
 from penstock.physical.stretch import Stretch, failure, fatal, join
+from penstock.plan.node import NamedStep
 
 State = Any
 _AGAIN = 4096  # positions to request at a time when reading again
@@ -96,22 +97,6 @@ def _moves(act: Callable[..., Any]) -> Callable[..., Any]:
             self._place_said = None
 
     return acted
-
-
-class NamedStep(Protocol):
-    """A node, or anything else with the name of a step and the line of user code that created it, for errors."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def where(self) -> str | None: ...
-
-
-class StepName(NamedTuple):
-    """A step that has no node."""
-
-    label: str
-    where: str | None = None
 
 
 class Stage(ABC):
@@ -241,34 +226,6 @@ class Stage(ABC):
         """Release the resources of this stage and its inputs."""
         for stage in self.inputs:
             stage.close()
-
-
-class OpeningStage(Stage):
-    """A Stage that opens data sets, which are unknown before. What is observable in them is observable in the stage."""
-
-    acts_inside = False  # True if computing the elements of one is observable in this thread, and not only on workers
-    singly_opened = False  # True if an element must not wait for the next one, of the same data set or another
-
-    @property
-    def may_grow(self) -> bool:
-        return True
-
-    @property
-    def seen(self) -> bool:
-        return self.acts_inside or super().seen
-
-    @property
-    def seen_below(self) -> bool:
-        return self.singly_opened or super().seen_below
-
-    def look_at(self, opened: Stage) -> None:
-        """Check if computing the elements of a data set is observable."""
-        if self.acts_inside or not opened.seen_below:
-            return
-        acts = opened.seen
-        if acts or not self.singly_opened:
-            self.singly_opened, self.acts_inside = True, acts
-            self.look_again()
 
 
 class StretchStage(Stage):

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, fields, replace
 from pathlib import PurePath
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure, flatten
@@ -27,6 +27,22 @@ UNKNOWN_CARDINALITY = -2
 """Result of `Dataset.cardinality` if only an iteration can count the elements."""
 DEEP = 300  # height from which checks of specs are left to the iteration, because they would ask each step below
 EXECUTORS = ("auto", "thread", "process", "inline")  # allowed values of `executor`
+
+
+class NamedStep(Protocol):
+    """A node, or anything else with the name of a step and the line of user code that created it, for errors."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def where(self) -> str | None: ...
+
+
+class StepName(NamedTuple):
+    """A step that has no node."""
+
+    label: str
+    where: str | None = None
 
 
 class Node(Frozen, ABC):

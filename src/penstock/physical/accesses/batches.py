@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -89,17 +90,17 @@ def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Access:
     return _GroupsAccess(mapped(access(node.input, lowering), node.steps, lowering), node.batch)
 
 
+@dataclass(eq=False)
 class _SlicesAccess(Access):
     """The slices of elements.
 
     All elements but the last have `each` slices. Every slice of a failed element is a failure.
     """
 
-    def __init__(self, elements: Access, each: int, total: Callable[[], int], context: Context) -> None:
-        self._elements = elements
-        self._each = each
-        self._total_of = total
-        self._context = context
+    _elements: Access
+    _each: int
+    _total_of: Callable[[], int]
+    _context: Context
 
     @cached_property
     def _total(self) -> int:

@@ -17,7 +17,8 @@ from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, Pen
 from penstock.physical.kernels.run import gather
 from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stacking import stack_each
-from penstock.physical.stage import Cursor, CursorStage, NamedStep, Stage, UnaryStage
+from penstock.physical.stage import Cursor, CursorStage, Stage, UnaryStage
+from penstock.plan.node import NamedStep
 
 
 def stack_column(column: Column, path: str) -> Column:

@@ -10,12 +10,13 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.hints import size_text
+from penstock.physical.chained import LateState
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import NamedStep, Stage, State, StretchStage, as_of_now
+from penstock.physical.stage import Stage, State, StretchStage, as_of_now
 from penstock.physical.storage import Storage, WriteRole
 from penstock.physical.stretch import Stretch, failed, failure
-from penstock.plan.node import UNKNOWN_CARDINALITY
+from penstock.plan.node import UNKNOWN_CARDINALITY, NamedStep
 from penstock.store.entry import Point
 from penstock.store.entry_writer import EntryWriter
 from penstock.store.memory import MemoryStore
@@ -169,7 +170,7 @@ class CachedStage(Stage):
                 _LOG.warning(_OTHER_ORDER, self.label, where)
 
 
-class _FromMemory:
+class _FromMemory(LateState):
     """The state of an iteration from memory, in an order that cannot be repeated.
 
     It records whether elements were yielded.
@@ -180,9 +181,6 @@ class _FromMemory:
     def __init__(self, count: int, given: list[int]) -> None:
         self._count = count
         self._given = given
-
-    def resolved(self) -> list[State]:
-        return list(self)
 
     def __iter__(self) -> Iterator[State]:
         return iter([self._count, None])

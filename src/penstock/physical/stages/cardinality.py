@@ -11,8 +11,8 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
-from penstock.physical.stage import CursorStage, NamedStep, Stage, UnaryStage
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.physical.stage import CursorStage, Stage, UnaryStage
+from penstock.plan.node import INFINITE_CARDINALITY, NamedStep
 from penstock.plan.stateful import AssertCardinality
 
 

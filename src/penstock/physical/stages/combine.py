@@ -11,10 +11,11 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context
-from penstock.physical.chained import Begun, Growing, Since, grows
-from penstock.physical.stage import CountingStage, Cursor, NamedStep, Stage, State, UnaryStage, as_of_now
+from penstock.physical.chained import Begun, Growing, LateState, Since
+from penstock.physical.stage import CountingStage, Cursor, Stage, State, UnaryStage, as_of_now
 from penstock.physical.stages.mix import Agreement, Choices, Chooser
 from penstock.physical.stretch import Stretch, fatal
+from penstock.plan.node import NamedStep
 
 
 class ZipStage(Stage):
@@ -295,7 +296,7 @@ def _in_turn_itself(stage: Stage) -> TypeGuard[SequenceStage]:
 _Around = tuple[int, bool, int, Since]
 
 
-class _Nested:
+class _Nested(LateState):
     """The state of nested Sequences, each in the one before. It is built only when it is needed."""
 
     __slots__ = ("_around", "_innermost")
@@ -315,10 +316,6 @@ class _Nested:
         for index, gave, count, since in reversed(self._around):
             found = Growing([index, found, gave, count], since)
         return iter(found)
-
-    @property
-    def has_grown(self) -> bool:
-        return grows(list(self))
 
 
 class AgreedStage(CountingStage):

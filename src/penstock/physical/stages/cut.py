@@ -14,9 +14,10 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.errors import Context, annotate, as_failure
 from penstock.physical.key_function import truth, verdicts
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import CountingStage, CursorStage, NamedStep, Stage, State, StretchStage, UnaryStage
+from penstock.physical.stage import CountingStage, CursorStage, Stage, State, StretchStage, UnaryStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
+from penstock.plan.node import NamedStep
 from penstock.plan.stateful import TakeWhile, Unique
 
 

@@ -12,9 +12,10 @@ from penstock.block.column import ListColumn
 from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.chained import Chained, place_of
 from penstock.physical.memory import UNCOUNTED, Collector, Memory
-from penstock.physical.stage import Cursor, NamedStep, Stage, State
+from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindows
 from penstock.plan.grouping import BucketBySequenceLength
+from penstock.plan.node import NamedStep
 
 Stack = Callable[[Block, int], Block]  # stacks every `size` elements of a Block
 

@@ -14,8 +14,9 @@ from penstock.block.scan_state import ScanState
 from penstock.block.structure import components, flatten, refuse_none
 from penstock.errors import Context, annotate, as_failure
 from penstock.physical.chained import Begun, Growing
+from penstock.physical.inner_inputs import OpeningStage
 from penstock.physical.key_function import KeyFunction
-from penstock.physical.stage import Cursor, OpeningStage, Stage, State
+from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
 from penstock.physical.stretch import Stretch, failed
 from penstock.plan.grouping import GroupByReducer, GroupByWindow

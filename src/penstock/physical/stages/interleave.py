@@ -15,10 +15,10 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError, marked
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import StageReader
-from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
+from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, OpeningStage, Small
 from penstock.physical.inner_plans import Maps, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import OpeningStage, Stage, State
+from penstock.physical.stage import Stage, State
 from penstock.physical.stages.turns import InputPart, InputsInRow, MidwayState, Order, Outer, SlotTurns, WholeRounds
 from penstock.physical.stretch import Stretch
 from penstock.plan import ops

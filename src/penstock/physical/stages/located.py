@@ -16,9 +16,10 @@ from penstock.block.column import DenseColumn
 from penstock.block.origin import Origin
 from penstock.errors import PenstockError
 from penstock.physical.memory import FillingLog
-from penstock.physical.stage import NamedStep, Stage, State, UnaryStage
+from penstock.physical.stage import Stage, State, UnaryStage
 from penstock.physical.stretch import failed, fatal
 from penstock.plan.indexing import with_provenance
+from penstock.plan.node import NamedStep
 from penstock.sources.source import IndexedSource, SlicedSource, Source
 
 _AT_ONCE = 1024  # elements requested from a cache at a time while it fills, at most

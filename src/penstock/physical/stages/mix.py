@@ -16,8 +16,9 @@ from penstock.block.same_kind import kind_of
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, OutOfRangeError
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Cursor, NamedStep, Stage, State, StretchStage
+from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, elements_of, failed
+from penstock.plan.node import NamedStep
 
 
 class Agreement:

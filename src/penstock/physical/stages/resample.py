@@ -12,9 +12,10 @@ from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, InvalidArgumentError
 from penstock.keys import units
 from penstock.physical.key_function import KeyFunction
-from penstock.physical.stage import CountingStage, Cursor, NamedStep, Stage, State, StretchStage
+from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, held
 from penstock.plan.mixing import GROUP, PRIOR, acceptance
+from penstock.plan.node import NamedStep
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 

@@ -16,10 +16,11 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.keys import fold, units
-from penstock.physical.stage import Cursor, NamedStep, Stage, State
+from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.mix import END, FAILED, NOTHING, Choices, Chooser
 from penstock.physical.stretch import held
 from penstock.plan.mix_weights import MixWeights, numbers, total, weights_fault
+from penstock.plan.node import NamedStep
 
 
 class ChosenSteps(Choices):

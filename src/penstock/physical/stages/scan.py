@@ -10,7 +10,8 @@ from penstock.block.block import Block
 from penstock.errors import Context, raise_as_failure
 from penstock.hints import redacted
 from penstock.io.storage import is_url
-from penstock.physical.stage import NamedStep, Stage, State
+from penstock.physical.stage import Stage, State
+from penstock.plan.node import NamedStep
 from penstock.sources.source import IndexedSource, Reader, Source
 from penstock.store.entry import StoredEntry
 from penstock.store.lock import writer_of

@@ -15,10 +15,10 @@ from penstock.keys import draws
 from penstock.permutation import drain
 from penstock.physical.kernels.run import reservoir
 from penstock.physical.memory import UNCOUNTED, FillingLog, Memory
-from penstock.physical.stage import Cursor, NamedStep, Stage, State, StretchStage
+from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.combine import SequenceStage
 from penstock.physical.stretch import Stretch, failure
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, NamedStep
 
 _AT_ONCE = 256  # most elements that are exchanged together if they are available, ...
 _COPIED_AT_ONCE = 1 << 20  # ... and most bytes of them that are copied
