@@ -306,7 +306,7 @@ def test_no_range_is_lost_and_none_comes_twice(seed):
             if worker in workers:
                 there = range(start, min(stop, max(total, start)))
                 window.arrived(worker, start, list(there))
-                window._sizer.observe(stop - start, chance.random() / 10, 8)
+                window.sizer.observe(stop - start, chance.random() / 10, 8)
                 if start + len(there) < stop:
                     window.ended(max(total, start) if there else min(start, total) if start <= total else total)
         if workers and chance.random() < 0.05:
