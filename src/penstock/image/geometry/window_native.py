@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.geometry.window_reference import CONSTANT, SYMMETRIC
@@ -13,7 +11,7 @@ from penstock.native.kernel import helper, kernel
 
 
 @helper
-def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bool:
+def _places(start, backwards, mode, size, found):
     """Fill in the row or column of each place, -1 for the constant. Return False if one is too far away."""
     edge = 1 if mode == SYMMETRIC else 0
     near = True
@@ -30,7 +28,7 @@ def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bo
 
 
 @helper
-def _runs(columns: Any, found: Any) -> None:
+def _runs(columns, found):
     """Compute the number of consecutive source columns from each column on. It is negative for descending order."""
     for j in range(columns.size - 1, -1, -1):
         found[j] = 1
@@ -42,7 +40,7 @@ def _runs(columns: Any, found: Any) -> None:
 
 
 @helper
-def _windows(src: Any, sizes: Any, where: Any, mode: int, fill: Any, out_size: Any, dst: Any, made: Any) -> int:
+def _windows(src, sizes, where, mode, fill, out_size, dst, made):
     """Run `window` with checked sizes. `made` has memory for the places of an image and for `_runs`."""
     count, height, width, values = sizes
     top, left, upside_down, mirrored = where
@@ -103,22 +101,7 @@ def _windows(src: Any, sizes: Any, where: Any, mode: int, fill: Any, out_size: A
     T="u8 u32",
     makes_arrays=True,
 )
-def window(
-    src: Any,
-    count: int,
-    height: int,
-    width: int,
-    values: int,
-    top: Any,
-    left: Any,
-    upside_down: Any,
-    mirrored: Any,
-    mode: int,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    dst: Any,
-) -> int:
+def window(src, count, height, width, values, top, left, upside_down, mirrored, mode, fill, out_height, out_width, dst):
     """Write the window of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
 
     A pixel has `values` values, and so has `fill`.
