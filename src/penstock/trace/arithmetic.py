@@ -42,8 +42,7 @@ def broadcast(shapes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...
     for axis in range(-rank, 0):
         extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
         if len(extents) > 1 and None not in extents:
-            msg = "shapes that do not broadcast"
-            raise NotTraceable(msg)
+            raise NotTraceable("shapes that do not broadcast")
         known = [extent for extent in extents if extent is not None]
         found.append(known[0] if known else (None if extents else 1))
     return tuple(found)
@@ -60,11 +59,9 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
         with np.errstate(all="ignore"):
             dtype = np.asarray(ufunc(*probes)).dtype
     except Exception as error:  # real elements decide whether this is an error
-        msg = f"{ufunc.__name__} of these dtypes: {error}"
-        raise NotTraceable(msg) from None
+        raise NotTraceable(f"{ufunc.__name__} of these dtypes: {error}") from None
     if dtype.hasobject:
-        msg = f"{ufunc.__name__} gives Python objects"
-        raise NotTraceable(msg)
+        raise NotTraceable(f"{ufunc.__name__} gives Python objects")
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -227,11 +224,9 @@ def _clip_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSp
     try:
         dtype = np.asarray(np.clip(*probes)).dtype
     except Exception as error:
-        msg = f"np.clip of these dtypes: {error}"
-        raise NotTraceable(msg) from None
+        raise NotTraceable(f"np.clip of these dtypes: {error}") from None
     if dtype.kind == "c":
-        msg = "np.clip of complex numbers"
-        raise NotTraceable(msg)
+        raise NotTraceable("np.clip of complex numbers")
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -275,8 +270,7 @@ def _is_plain(part: slice) -> bool:
 def _spec(value: Any, function: Callable[[np.ndarray], Any]) -> list[TensorSpec]:
     """Return the spec of the result of a function that returns a view of an array."""
     if not isinstance(value, TensorSpec) or value.dtype is bytes:
-        message = "a shape operation on a value that is not a numeric array"
-        raise NotTraceable(message)
+        raise NotTraceable("a shape operation on a value that is not a numeric array")
     unknown = None in value.shape
     found: list[tuple[int, ...]] = []
     for size in _SIZES if unknown else (0,):
@@ -285,11 +279,9 @@ def _spec(value: Any, function: Callable[[np.ndarray], Any]) -> list[TensorSpec]
             found.append(np.shape(function(np.broadcast_to(np.zeros((), value.dtype), shape))))
         except (IndexError, ValueError) as error:
             if not unknown:
-                message = f"on a tracer it raised {type(error).__name__}: {error}"
-                raise NotTraceable(message) from None
+                raise NotTraceable(f"on a tracer it raised {type(error).__name__}: {error}") from None
     if not found or len({len(shape) for shape in found}) > 1 or (unknown and len(found) < 2):
-        message = "a view whose shape depends on the element"
-        raise NotTraceable(message)
+        raise NotTraceable("a view whose shape depends on the element")
     extents = [set(of_axis) for of_axis in zip(*found, strict=True)]
     return [TensorSpec(tuple(next(iter(one)) if len(one) == 1 else None for one in extents), value.dtype)]
 

@@ -106,7 +106,7 @@ class Ended:
 
 
 def _refused(self: _Passed, *args: Any, **kwargs: Any) -> NoReturn:
-    raise NotTraceable("it reads a value that is only passed on")  # noqa: EM101
+    raise NotTraceable("it reads a value that is only passed on")
 
 
 class _Passed:

@@ -24,8 +24,7 @@ _LARGEST = 1 << 24  # bytes of a table, which stays in memory as long as the gra
 
 
 def _refuse(why: str) -> NoReturn:
-    message = f"it chooses elements of an array by values: {why}"
-    raise NotTraceable(message)
+    raise NotTraceable(f"it chooses elements of an array by values: {why}")
 
 
 def _is_place(spec: Any) -> bool:
@@ -95,8 +94,7 @@ def _looked_up(
 ) -> list[Column]:
     table, columns, index = operands[0], operands[1:], params["index"]
     if "like" in params and (kind_of_table(table.value) != params["like"] or not is_table(table.value, live=True)):
-        message = "a captured array has changed its shape, dtype or layout"
-        raise ValueError(message)
+        raise ValueError("a captured array has changed its shape, dtype or layout")
     if not all(isinstance(operand, (DenseColumn, Const)) for operand in operands):
         tables = [table.value] * rows if isinstance(table, Const) else table.values()
         each = zip(tables, *[column.values() for column in columns], strict=True)

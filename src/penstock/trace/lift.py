@@ -80,8 +80,7 @@ def traceable(
             found.apply_defaults()
             params = {key: item for key, item in found.arguments.items() if key != first_name}
             if any(isinstance(item, Tracer) for item in params.values()):
-                message = f"a parameter of {name} that differs between elements"
-                raise NotTraceable(message)
+                raise NotTraceable(f"a parameter of {name} that differs between elements")
             results = bind(primitive, [found.arguments[first_name]], params)
             return results[0] if gives is None else gives(*results)
 
@@ -110,16 +109,14 @@ def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
 def tensor(spec: LeafSpec) -> TensorSpec:
     """Return the spec of a numeric array, for rules. Raise NotTraceable for any other spec."""
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        message = "an array operation on a value that is not a numeric array"
-        raise NotTraceable(message)
+        raise NotTraceable("an array operation on a value that is not a numeric array")
     return spec
 
 
 def byte_string(spec: LeafSpec) -> None:
     """Raise NotTraceable for any spec except that of a scalar byte string."""
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or spec.shape:
-        message = "a decoder is called with a value that is not a byte string"
-        raise NotTraceable(message)
+        raise NotTraceable("a decoder is called with a value that is not a byte string")
 
 
 # An operation declares its nature where it is defined. Rewrite rules, lint checks and stages use the nature, never the
@@ -256,8 +253,7 @@ def random_op(
             params = {key: item for key, item in found.arguments.items() if key not in (first_name, "seed")}
             seed = found.arguments["seed"]
             if any(isinstance(item, Tracer) for item in (*params.values(), seed)):
-                message = f"a parameter of {name} that differs between elements"
-                raise NotTraceable(message)
+                raise NotTraceable(f"a parameter of {name} that differs between elements")
             value = found.arguments[first_name]
             ordinal = value.builder.next_draw() if seed is None else 0
             return bind(primitive, [value, Keys(ordinal, seed)], params)[0]

@@ -108,8 +108,7 @@ class Live:
         return len(self._array)  # the length is watched
 
     def _no(self, *args: Any) -> NoReturn:
-        message = f"it uses {TOO_LARGE} for more than looking up items"
-        raise NotTraceable(message)
+        raise NotTraceable(f"it uses {TOO_LARGE} for more than looking up items")
 
     __getattr__ = __iter__ = __bool__ = __contains__ = __array__ = __str__ = __repr__ = __format__ = _no
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _no
