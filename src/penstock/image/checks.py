@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    import numpy.typing as npt
 
 MAX_VALUES = 1 << 29  # height x width x channels that a header may claim: TensorFlow's limit
 

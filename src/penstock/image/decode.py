@@ -5,10 +5,12 @@ BMP needs no image package; WebP needs OpenCV.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.block.column import BytesColumn, Column, column_of
 from penstock.errors import DataLossError, InvalidArgumentError
@@ -21,14 +23,8 @@ from penstock.image.gif import gif_frames
 from penstock.image.jpeg.decode import decode_jpeg, jpeg_block
 from penstock.image.png.decode import decode_png, png_block
 from penstock.opencv import opencv
+from penstock.trace.graph import Allocate
 from penstock.trace.lift import of_nature, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from penstock.trace.graph import Allocate
 
 HEADER = 54  # bytes of the file's header and the shortest supported image header
 NONE, MASKS = 0, 3  # compression; masks define the bits of each colour

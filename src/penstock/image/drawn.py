@@ -7,19 +7,15 @@ array, the parameters have one more leading axis. The deterministic functions ta
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import numbers
 from penstock.keys import draws, fold
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-
 
 Keys: TypeAlias = "int | npt.NDArray[np.uint64]"
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import check_image, numbers
 from penstock.image.dtypes import convert_image_dtype
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 def psnr(a: npt.NDArray[Any], b: npt.NDArray[Any], max_val: float) -> npt.NDArray[np.float32] | np.float32:

@@ -6,16 +6,14 @@ Rectangles have the distributions of torchvision's RandomResizedCrop and RandomE
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import numbers
 from penstock.keys import draw, fold, uniform
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def check_range(op: str, name: str, values: Any, low: float, high: float = math.inf) -> tuple[float, float]:

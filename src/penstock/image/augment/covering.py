@@ -5,11 +5,14 @@ DeVries and Taylor, "Improved regularization with cutout", 2017; Zhong et al., "
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.augment.arguments import check_probability, check_range, placed, tried
@@ -19,13 +22,6 @@ from penstock.image.geometry.projective import refuse_one_for_each
 from penstock.keys import draws, fold, uniform, units
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import random_op, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec, TensorSpec
 
 
 def _rule(spec: LeafSpec, *, offset: Any = (), **_: Any) -> TensorSpec:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import check_image, numbers
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 # Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia.
 COLORS = np.array(

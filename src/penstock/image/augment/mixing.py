@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.augment.arguments import check_positive
@@ -13,9 +14,6 @@ from penstock.image.checks import check_image, check_integer, numbers
 from penstock.keys import draw, fold, uniform
 from penstock.permutation import Permutation
 from penstock.trace.drawing import element_key
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 def beta(key: int, alpha: float) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
 from penstock.image.augment.operations import OPERATIONS, RAND, TRIVIAL_WIDE, Amount, Look
@@ -16,13 +19,6 @@ from penstock.keys import draw, fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import of_nature, random_op
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec, TensorSpec
 
 Steps = tuple[tuple[str, float], ...]
 NAMES = tuple(OPERATIONS)

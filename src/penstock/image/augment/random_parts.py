@@ -6,12 +6,14 @@ object.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.augment.arguments import check_range, placed, tried
@@ -22,13 +24,6 @@ from penstock.image.resizing.resize import check_resize, resize
 from penstock.keys import draw, fold, uniform
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)
@@ -193,12 +188,7 @@ def stateless_random_resized_crop(
     return resize_box(array, **_some_box(op, key, array.shape, size, scale, ratio, method, antialias))
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    Corners = npt.NDArray[np.int64]
+Corners = npt.NDArray[np.int64]
 
 ASPECT_RATIO_RANGE = (0.75, 1.33)
 AREA_RANGE = (0.05, 1.0)

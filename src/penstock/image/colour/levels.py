@@ -6,9 +6,10 @@ image's own mean and deviation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
@@ -17,9 +18,6 @@ from penstock.image.colour.arguments import check_kind, check_number, check_numb
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.rules import as_float32
 from penstock.trace.lift import of_nature, traceable
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 @traceable("image.adjust_gamma", rules.same_shape, batches=lambda rank: rank == 3)

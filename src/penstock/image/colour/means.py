@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.image.colour.pixels import STRIP, from_unit, in_strips, to_unit
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 
 LANES = 1024
 Float = TypeVar("Float", np.float32, np.float64)

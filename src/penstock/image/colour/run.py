@@ -6,23 +6,20 @@ tf.image.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.image.colour import means, pixels
 from penstock.image.colour.pixels import in_strips
 from penstock.image.dtypes import cast, convert_image_dtype
 from penstock.native.library import Kernels
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
-    Factors = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
+Factors = npt.NDArray[np.float32]
 
 
 _PIXELS = Kernels("penstock.image.colour.pixels_native")

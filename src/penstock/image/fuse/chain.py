@@ -5,16 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.kernels import line_of
 from penstock.native.library import Kernels
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _NATIVE = Kernels("penstock.image.fuse.chain_native")
 

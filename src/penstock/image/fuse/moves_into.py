@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.geometry.transform_reference import CONSTANT
 from penstock.image.kernels import by_kind
 from penstock.native.library import Kernels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
 
 PIXELS = 256  # pixels per step of arithmetic: long vectors whose values stay in the first cache
 _NATIVE = Kernels("penstock.image.geometry.moves_native")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_image, numbers
@@ -14,13 +17,6 @@ from penstock.image.drawn import Keys, stateless_key, uniforms
 from penstock.image.geometry.projective import refuse_one_for_each, transform_checked, transformed
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec, TensorSpec
 
 
 def _rotated(spec: LeafSpec, *, angles: Any, **_: Any) -> TensorSpec:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.block.column import Column, DenseColumn
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.checks import check_fill, check_image, check_integer, check_sizes, numbers
 from penstock.image.drawn import Keys, integers, stateless_key
@@ -15,13 +17,6 @@ from penstock.image.geometry.window import window_batch
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate
 from penstock.trace.lift import random_op, tensor, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 
 def _of_size(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
 from penstock.image.checks import check_choice, check_fills, check_image, check_sizes, numbers
@@ -15,14 +17,6 @@ from penstock.image.kernels import by_kind
 from penstock.native.library import Kernels
 from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import of_nature, tensor, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
-
 
 INTERPOLATIONS = ("nearest", "bilinear")
 FILL_MODES = ("constant", "reflect", "wrap", "nearest")  # the index is the number in the kernels

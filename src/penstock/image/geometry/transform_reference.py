@@ -7,13 +7,10 @@ k, (a3 x + a4 y + a5) / k)` with `k = a6 x + a7 y + 1`. If k is 0, the result is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
+import numpy.typing as npt
 
 CONSTANT, REFLECT, WRAP, NEAREST = range(4)  # modes for points beyond the edge
 NOWHERE = np.float32(-5)  # no pixel is near this coordinate, so its value is the fill

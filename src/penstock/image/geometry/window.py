@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.geometry import window_reference as reference
 from penstock.native.library import Kernels
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 
 _NATIVE = Kernels("penstock.image.geometry.window_native")
 

@@ -6,13 +6,10 @@ Beyond its edges an image continues as in tf.pad: with a constant, or mirrored o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
+import numpy.typing as npt
 
 CONSTANT, REFLECT, SYMMETRIC = range(3)
 

@@ -9,14 +9,12 @@ two rows.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from penstock.image.resizing.spans import Spans
+from penstock.image.resizing.spans import Spans
 
 A = TypeVar("A", bound=np.ndarray)
 

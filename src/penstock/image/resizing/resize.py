@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_choice, check_image, numbers
 from penstock.image.resizing.sampling import resize_bilinear_into, resize_nearest
 from penstock.image.resizing.spans import resize_spans_into
 from penstock.trace.lift import of_nature, tensor, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 
 class ResizeMethod:
@@ -216,12 +211,7 @@ def fitted(height: int, width: int, target: tuple[int, int]) -> tuple[tuple[int,
     return (int(size[0]), int(size[1])), (int(before[0]), int(before[1]))
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 
 OP = "crop_and_resize"

@@ -6,19 +6,15 @@ takes arrays of any dtype.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.resizing import reference
-from penstock.image.resizing.reference import bilinear_taps, nearest_taps
+from penstock.image.resizing.reference import Flip, bilinear_taps, nearest_taps
 from penstock.native.library import Kernels
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from penstock.image.resizing.reference import Flip
 
 _BILINEAR = Kernels("penstock.image.resizing.bilinear_native")
 

@@ -7,22 +7,19 @@ differs in some last bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.kernels import by_kind
 from penstock.image.resizing import reference
 from penstock.native.library import Kernels
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 
 _F = np.float32
