@@ -12,24 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.augment.arguments import check_probability, check_range, placed, tried
 from penstock.image.checks import check_fill, check_fills, check_image, check_sizes, numbers
 from penstock.image.drawn import Keys, each, integers, stateless_key
-from penstock.image.geometry.projective import refuse_one_for_each
+from penstock.image.geometry.projective import one_for_each
 from penstock.keys import draws, fold, uniform, units
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import random_op, traceable
 
 
-def _rule(spec: LeafSpec, *, offset: Any = (), **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(offset)[:-1])
-    return rules.same_shape(spec)
-
-
-@traceable("image.cutout", _rule, batches=lambda rank: rank == 3)
+@traceable("image.cutout", one_for_each("offset", 1), batches=lambda rank: rank == 3)
 def cutout(
     images: npt.NDArray[Any],
     mask_size: int | Sequence[int],
@@ -111,7 +105,7 @@ def _somewhere(op: str, key: Keys, shape: Sequence[int]) -> npt.NDArray[np.int64
 
 @random_op(
     "image.random_cutout",
-    _rule,
+    one_for_each("offset", 1),
     sample=somewhere,
     becomes=partial(_covered, "random_cutout"),
     batches=lambda rank: rank == 3,

@@ -9,23 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, stateless_key, uniforms
-from penstock.image.geometry.projective import refuse_one_for_each, transform_checked, transformed
+from penstock.image.geometry.projective import Sampling, one_for_each, transform_checked
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, traceable
 
 
-def _rotated(spec: LeafSpec, *, angles: Any, **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(angles))
-    return transformed(spec)
-
-
 @of_nature(rules.COSTLY)
-@traceable("image.rotate", _rotated, batches=lambda rank: rank == 3)
+@traceable("image.rotate", one_for_each("angles"), batches=lambda rank: rank == 3)
 def rotate(
     images: npt.NDArray[Any],
     angles: npt.ArrayLike,
@@ -59,14 +53,14 @@ def rotate(
         >>> rotate(image, np.pi / 2)[:, :, 0].tolist()
         [[2, 4], [1, 3]]
     """
-    return rotated("rotate", images, angles, interpolation, fill_mode, fill_value)
+    return rotated("rotate", images, angles, interpolation=interpolation, fill_mode=fill_mode, fill_value=fill_value)
 
 
-def rotated(op: str, images: Any, angles: Any, interpolation: str, fill_mode: str, fill_value: Any) -> npt.NDArray[Any]:
+def rotated(op: str, images: Any, angles: Any, **sampling: Any) -> npt.NDArray[Any]:
     """Apply `rotate` under the name `op`."""
     array = check_image(op, images)
     rows = rotations(angles, array.shape, op)
-    return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
+    return transform_checked(op, array, rows, Sampling(**sampling))
 
 
 def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -> npt.NDArray[np.float32]:
@@ -93,12 +87,7 @@ def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -
     return rows
 
 
-def _translated(spec: LeafSpec, *, translations: Any, **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(translations)[:-1])
-    return transformed(spec)
-
-
-@traceable("image.translate", _translated, batches=lambda rank: rank == 3)
+@traceable("image.translate", one_for_each("translations", 1), batches=lambda rank: rank == 3)
 def translate(
     images: npt.NDArray[Any],
     translations: npt.ArrayLike,
@@ -131,15 +120,10 @@ def translate(
     ways = _each("translate", "translations", translations, array.shape, 2)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(ways), 1))
     rows[:, 2], rows[:, 5] = -ways[:, 0], -ways[:, 1]
-    return transform_checked("translate", array, rows, interpolation, fill_mode, None, fill_value)
+    return transform_checked("translate", array, rows, Sampling(interpolation, fill_mode, fill_value))
 
 
-def _sheared(spec: LeafSpec, *, level: Any, **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(level))
-    return transformed(spec)
-
-
-@traceable("image.shear_x", _sheared, batches=lambda rank: rank == 3)
+@traceable("image.shear_x", one_for_each("level"), batches=lambda rank: rank == 3)
 def shear_x(
     images: npt.NDArray[Any],
     level: npt.ArrayLike,
@@ -167,10 +151,10 @@ def shear_x(
         >>> shear_x(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
         [[1, 2], [4, 0]]
     """
-    return _shear("shear_x", 1, images, level, interpolation, fill_mode, fill_value)
+    return _shear("shear_x", 1, images, level, Sampling(interpolation, fill_mode, fill_value))
 
 
-@traceable("image.shear_y", _sheared, batches=lambda rank: rank == 3)
+@traceable("image.shear_y", one_for_each("level"), batches=lambda rank: rank == 3)
 def shear_y(
     images: npt.NDArray[Any],
     level: npt.ArrayLike,
@@ -198,17 +182,15 @@ def shear_y(
         >>> shear_y(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
         [[1, 4], [3, 0]]
     """
-    return _shear("shear_y", 3, images, level, interpolation, fill_mode, fill_value)
+    return _shear("shear_y", 3, images, level, Sampling(interpolation, fill_mode, fill_value))
 
 
-def _shear(
-    op: str, place: int, images: Any, level: Any, interpolation: str, fill_mode: str, fill_value: Any
-) -> npt.NDArray[Any]:
+def _shear(op: str, place: int, images: Any, level: Any, sampling: Sampling) -> npt.NDArray[Any]:
     array = check_image(op, images)
     levels = _each(op, "level", level, array.shape)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(levels), 1))
     rows[:, place] = levels[:, 0]
-    return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
+    return transform_checked(op, array, rows, sampling)
 
 
 def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1) -> npt.NDArray[np.float32]:
