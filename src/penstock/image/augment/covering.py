@@ -89,24 +89,20 @@ def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> np
     return found
 
 
-def somewhere(key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:
+def somewhere(op: str, key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:
     """Return a random centre of the rectangle for an image of this shape, or for each image of a batch."""
-    return {"offset": _somewhere("random_cutout", key, shape), **how}
-
-
-def _somewhere(op: str, key: Keys, shape: Sequence[int]) -> npt.NDArray[np.int64]:
     count = 1 if len(shape) == 3 else shape[0]
     if 0 in shape[-3:-1]:
         message = f"{op}: an image needs at least one pixel, got shape {tuple(shape)}."
         raise InvalidArgumentError(message)
     centres = integers(key, list(shape[-3:-1]) * count)
-    return centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2)
+    return {"offset": centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2), **how}
 
 
 @random_op(
     "image.random_cutout",
     one_for_each("offset", 1),
-    sample=somewhere,
+    sample=partial(somewhere, "random_cutout"),
     becomes=partial(_covered, "random_cutout"),
     batches=lambda rank: rank == 3,
 )
@@ -138,7 +134,8 @@ def random_cutout(
     """
     op = "random_cutout"
     array = check_image(op, images)
-    return _covered(op, array, mask_size, _somewhere(op, element_key(seed), array.shape), constant_values)
+    how = {"mask_size": mask_size, "constant_values": constant_values}
+    return _covered(op, array, **somewhere(op, element_key(seed), array.shape, **how))
 
 
 def stateless_random_cutout(
@@ -164,7 +161,8 @@ def stateless_random_cutout(
     """
     op = "stateless_random_cutout"
     array = check_image(op, images)
-    return _covered(op, array, mask_size, _somewhere(op, stateless_key(op, seed), array.shape), constant_values)
+    how = {"mask_size": mask_size, "constant_values": constant_values}
+    return _covered(op, array, **somewhere(op, stateless_key(op, seed), array.shape, **how))
 
 
 PROBABILITY = 0.5
@@ -207,18 +205,12 @@ def _drawn(key: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArra
 
 
 def some_box(
-    key: Keys, shape: Sequence[int], *, probability: Any, scale: Any, ratio: Any, value: Any
+    op: str, key: Keys, shape: Sequence[int], *, probability: Any, scale: Any, ratio: Any, value: Any
 ) -> dict[str, Any]:
     """Return the random arguments of `erase` for an image of this shape, or for each image of a batch.
 
     A rectangle without area erases nothing.
     """
-    return _some_box("random_erasing", key, shape, probability, scale, ratio, value)
-
-
-def _some_box(
-    op: str, key: Keys, shape: Sequence[int], probability: Any, scale: Any, ratio: Any, value: Any
-) -> dict[str, Any]:
     share = check_probability(op, probability)
     areas, forms = check_range(op, "scale", scale, 0, 1), check_range(op, "ratio", ratio, 0)
     if not forms[0]:
@@ -246,7 +238,7 @@ def _box(
 @random_op(
     "image.random_erasing",
     lambda spec, **_: rules.same_shape(spec),
-    sample=some_box,
+    sample=partial(some_box, "random_erasing"),
     becomes=erase,
     batches=lambda rank: rank == 3,
 )
@@ -288,7 +280,7 @@ def random_erasing(
     """
     array = check_image("random_erasing", image)
     how = {"probability": probability, "scale": scale, "ratio": ratio, "value": value}
-    return erase(array, **some_box(element_key(seed), array.shape, **how))
+    return erase(array, **some_box("random_erasing", element_key(seed), array.shape, **how))
 
 
 def stateless_random_erasing(
@@ -324,5 +316,5 @@ def stateless_random_erasing(
     """
     op = "stateless_random_erasing"
     array = check_image(op, image)
-    key = stateless_key(op, seed)
-    return erase(array, **_some_box(op, key, array.shape, probability, scale, ratio, value), op=op)
+    how = {"probability": probability, "scale": scale, "ratio": ratio, "value": value}
+    return erase(array, **some_box(op, stateless_key(op, seed), array.shape, **how), op=op)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,15 +50,9 @@ def resize_box(
 
 
 def some_box(
-    key: Keys, shape: Sequence[int], *, size: Any, scale: Any, ratio: Any, method: str, antialias: bool
+    op: str, key: Keys, shape: Sequence[int], *, size: Any, scale: Any, ratio: Any, method: str, antialias: bool
 ) -> dict[str, Any]:
     """Return the random part of an image of this shape, or of each image of a batch."""
-    return _some_box("random_resized_crop", key, shape, size, scale, ratio, method, antialias)
-
-
-def _some_box(
-    op: str, key: Keys, shape: Sequence[int], size: Any, scale: Any, ratio: Any, method: str, antialias: bool
-) -> dict[str, Any]:
     areas, forms = _checked_ranges(op, scale, ratio)
     wanted = check_resize(size, method, op)
     if 0 in shape[-3:]:
@@ -100,7 +95,7 @@ def _rule(spec: LeafSpec, *, size: Any, scale: Any, ratio: Any, method: str, ant
 @random_op(
     "image.random_resized_crop",
     _rule,
-    sample=some_box,
+    sample=partial(some_box, "random_resized_crop"),
     becomes=resize_box,
     batches=lambda rank: rank == 3,
     fresh=True,
@@ -142,10 +137,10 @@ def random_resized_crop(
         >>> random_resized_crop(image, (224, 224)).shape
         (224, 224, 3)
     """
-    array = check_image("random_resized_crop", image)
-    key = element_key(seed)
+    op = "random_resized_crop"
+    array = check_image(op, image)
     how: dict[str, Any] = {"size": size, "scale": scale, "ratio": ratio, "method": method, "antialias": antialias}
-    return resize_box(array, **some_box(key, array.shape, **how))
+    return resize_box(array, **some_box(op, element_key(seed), array.shape, **how))
 
 
 @of_nature(rules.COSTLY)
@@ -184,8 +179,8 @@ def stateless_random_resized_crop(
     """
     op = "stateless_random_resized_crop"
     array = check_image(op, image)
-    key = stateless_key(op, seed)
-    return resize_box(array, **_some_box(op, key, array.shape, size, scale, ratio, method, antialias))
+    how: dict[str, Any] = {"size": size, "scale": scale, "ratio": ratio, "method": method, "antialias": antialias}
+    return resize_box(array, **some_box(op, stateless_key(op, seed), array.shape, **how))
 
 
 Corners = npt.NDArray[np.int64]

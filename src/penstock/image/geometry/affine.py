@@ -208,12 +208,8 @@ def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1)
     raise InvalidArgumentError(message)
 
 
-def some_angle(key: Keys, shape: Sequence[int], *, max_angle: float, **how: Any) -> dict[str, Any]:
+def some_angle(op: str, key: Keys, shape: Sequence[int], *, max_angle: float, **how: Any) -> dict[str, Any]:
     """Return a random angle for an image of this shape, or one for each image of a batch."""
-    return _some_angle("random_rotate", key, shape, max_angle, how)
-
-
-def _some_angle(op: str, key: Keys, shape: Sequence[int], max_angle: Any, how: dict[str, Any]) -> dict[str, Any]:
     most = numbers(max_angle)
     if most.ndim or most.dtype.kind not in "iuf" or not 0 <= most < np.inf:
         message = f"{op}: max_angle must be a number of radians of at least 0, got {max_angle!r}."
@@ -226,7 +222,7 @@ def _some_angle(op: str, key: Keys, shape: Sequence[int], max_angle: Any, how: d
 @random_op(
     "image.random_rotate",
     lambda spec, **_: rules.same_shape(spec),
-    sample=some_angle,
+    sample=partial(some_angle, "random_rotate"),
     becomes=partial(rotated, "random_rotate"),
     batches=lambda rank: rank == 3,
 )
@@ -262,9 +258,10 @@ def random_rotate(
         >>> random_rotate(image, np.pi, seed=3)[:, :, 0].tolist()
         [[4, 3], [2, 1]]
     """
-    array = check_image("random_rotate", image)
+    op = "random_rotate"
+    array = check_image(op, image)
     how = {"interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value}
-    return rotated("random_rotate", array, **some_angle(element_key(seed), array.shape, max_angle=max_angle, **how))
+    return rotated(op, array, **some_angle(op, element_key(seed), array.shape, max_angle=max_angle, **how))
 
 
 @of_nature(rules.COSTLY)
@@ -301,4 +298,4 @@ def stateless_random_rotate(
     op = "stateless_random_rotate"
     array = check_image(op, image)
     how = {"interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value}
-    return rotated(op, array, **_some_angle(op, stateless_key(op, seed), array.shape, max_angle, how))
+    return rotated(op, array, **some_angle(op, stateless_key(op, seed), array.shape, max_angle=max_angle, **how))

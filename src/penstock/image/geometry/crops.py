@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,12 +128,8 @@ def crop_at(value: npt.NDArray[Any], offset: npt.ArrayLike, size: Sequence[int])
     return found
 
 
-def somewhere(key: Keys, shape: Sequence[int], *, size: Any) -> dict[str, Any]:
+def somewhere(op: str, key: Keys, shape: Sequence[int], *, size: Any) -> dict[str, Any]:
     """Return the random start of a part of `size` in an array of this shape. All positions are equally likely."""
-    return _somewhere("random_crop", key, shape, size)
-
-
-def _somewhere(op: str, key: Keys, shape: Sequence[int], size: Any) -> dict[str, Any]:
     extents = check_sizes(op, "size", size, len(shape), f"one for each axis of shape {tuple(shape)}")
     if any(extent > known for extent, known in zip(extents, shape, strict=True)):
         message = f"{op}: a part of size {list(extents)} does not fit into an array of shape {tuple(shape)}."
@@ -148,7 +145,13 @@ def _cropped_somewhere(spec: LeafSpec, *, size: Any) -> TensorSpec:
     return TensorSpec(check_sizes("random_crop", "size", size, len(known.shape), "one for each axis"), known.dtype)
 
 
-@random_op("image.random_crop", _cropped_somewhere, sample=somewhere, becomes=crop_at, batches=lambda rank: True)
+@random_op(
+    "image.random_crop",
+    _cropped_somewhere,
+    sample=partial(somewhere, "random_crop"),
+    becomes=crop_at,
+    batches=lambda rank: True,
+)
 def random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: int | None = None) -> npt.NDArray[Any]:
     """Crop a random part of a given size of an array of any rank.
 
@@ -171,7 +174,7 @@ def random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: int | None =
         [[36, 37, 38], [46, 47, 48]]
     """
     array = numbers(value)
-    return crop_at(array, **somewhere(element_key(seed), array.shape, size=size))
+    return crop_at(array, **somewhere("random_crop", element_key(seed), array.shape, size=size))
 
 
 def stateless_random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: Any) -> npt.NDArray[Any]:
@@ -194,7 +197,7 @@ def stateless_random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: An
     """
     op = "stateless_random_crop"
     array = numbers(value)
-    return crop_at(array, **_somewhere(op, stateless_key(op, seed), array.shape, size))
+    return crop_at(array, **somewhere(op, stateless_key(op, seed), array.shape, size=size))
 
 
 MODES = ("CONSTANT", "REFLECT", "SYMMETRIC")
