@@ -50,7 +50,6 @@ def traceable(
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        first_name = next(iter(signature.parameters))
 
         def check(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
             found = rule(specs[0], **params)
@@ -76,17 +75,23 @@ def traceable(
         primitive = Primitive(name, check, run, fresh, view=not fresh, presumes=presumes)
 
         def lift(*args: Any, **kwargs: Any) -> Any:
-            found = signature.bind(*args, **kwargs)
-            found.apply_defaults()
-            params = {key: item for key, item in found.arguments.items() if key != first_name}
-            if any(isinstance(item, Tracer) for item in params.values()):
-                raise NotTraceable(f"a parameter of {name} that differs between elements")
-            results = bind(primitive, [found.arguments[first_name]], params)
+            value, params = _static(name, signature, args, kwargs)
+            results = bind(primitive, [value], params)
             return results[0] if gives is None else gives(*results)
 
         return lifted_by(lift)(function)
 
     return decorate
+
+
+def _static(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Tracer, dict[str, Any]]:
+    """Return the first argument of a call, and the others by name. These must not be tracers."""
+    found = signature.bind(*args, **kwargs)
+    found.apply_defaults()
+    (_, value), *others = found.arguments.items()
+    if any(isinstance(item, Tracer) for _, item in others):
+        raise NotTraceable(f"a parameter of {name} that differs between elements")
+    return value, dict(others)
 
 
 def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
@@ -240,7 +245,6 @@ def random_op(
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        first_name = next(iter(signature.parameters))
 
         def check(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
             return [rule(specs[0], **params)]
@@ -248,13 +252,8 @@ def random_op(
         primitive = Primitive(name, check, functools.partial(_run, op), fresh, view=not fresh)
 
         def lift(*args: Any, **kwargs: Any) -> Tracer:
-            found = signature.bind(*args, **kwargs)
-            found.apply_defaults()
-            params = {key: item for key, item in found.arguments.items() if key not in (first_name, "seed")}
-            seed = found.arguments["seed"]
-            if any(isinstance(item, Tracer) for item in (*params.values(), seed)):
-                raise NotTraceable(f"a parameter of {name} that differs between elements")
-            value = found.arguments[first_name]
+            value, params = _static(name, signature, args, kwargs)
+            seed = params.pop("seed")
             ordinal = value.builder.next_draw() if seed is None else 0
             return bind(primitive, [value, Keys(ordinal, seed)], params)[0]
 

@@ -101,7 +101,7 @@ def somewhere(op: str, key: Keys, shape: Sequence[int], **how: Any) -> dict[str,
 
 @random_op(
     "image.random_cutout",
-    one_for_each("offset", 1),
+    lambda spec, **_: rules.same_shape(spec),
     sample=partial(somewhere, "random_cutout"),
     becomes=partial(_covered, "random_cutout"),
     batches=lambda rank: rank == 3,
