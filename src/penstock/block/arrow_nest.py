@@ -81,8 +81,7 @@ def spec_from_json(stored: Any) -> LeafSpec:
     if "kind" not in stored:
         return TensorSpec(stored["shape"], stored["dtype"])
     if stored["kind"] not in _KINDS:
-        message = f"A stored leaf is of the unknown kind {stored['kind']!r:.40}."
-        raise DataLossError(message)
+        raise DataLossError(f"A stored leaf is of the unknown kind {stored['kind']!r:.40}.")
     found: LeafSpec = _KINDS[stored["kind"]](stored.get("shape"), stored["dtype"], *stored.get("ragged", ()))
     return found
 

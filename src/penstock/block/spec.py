@@ -26,8 +26,7 @@ def as_dtype(dtype: Any) -> DType:
     try:
         found = np.dtype(dtype)
     except TypeError as error:
-        message = f"dtype must be a numpy dtype or bytes, got {dtype!r}."
-        raise InvalidTypeError(message) from error
+        raise InvalidTypeError(f"dtype must be a numpy dtype or bytes, got {dtype!r}.") from error
     return bytes if found.kind in "SUOT" else found.newbyteorder("=")
 
 
@@ -168,8 +167,7 @@ class RaggedTensorSpec(_Shaped):
     ) -> None:
         splits = as_dtype(row_splits_dtype)
         if splits not in (np.dtype(np.int32), np.dtype(np.int64)):
-            message = f"row_splits_dtype must be int32 or int64, got {dtype_name(splits)}."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"row_splits_dtype must be int32 or int64, got {dtype_name(splits)}.")
         if ragged_rank is None:
             ragged_rank = max((axis for axis, dim in enumerate(shape or ()) if dim is None), default=shape is None)
         _Shaped.__init__(self, shape, dtype)

@@ -88,8 +88,7 @@ class Structure:
         if self.kind is None:
             return columns[0]
         if not columns:
-            msg = "a structure without leaves has no rows"
-            raise ValueError(msg)
+            raise ValueError("a structure without leaves has no rows")
         return self._rows(columns, len(columns[0]))
 
     def _rows(self, columns: Sequence[list[Any]], count: int) -> list[Any]:
@@ -133,8 +132,7 @@ class Structure:
         leaves: list[Any] = []
         if not self._collect(element, leaves):
             self.flatten(element)  # raises an error that names the difference
-            msg = "a structure that differs and does not"
-            raise AssertionError(msg)
+            raise AssertionError("a structure that differs and does not")
         return leaves
 
     def _parts_of_flat(self, element: Any) -> list[Any] | None:

@@ -138,8 +138,7 @@ def _as_dtype(dtype: Any) -> DType:
     if found is not None and found.kind in "SUO":
         return DTYPES["string"]
     if found is None or found.name not in DTYPES:
-        message = f"{dtype!r:.60} is no dtype of an element."
-        raise InvalidTypeError(message, hint=f"There are {', '.join(DTYPES)}.")
+        raise InvalidTypeError(f"{dtype!r:.60} is no dtype of an element.", hint=f"There are {', '.join(DTYPES)}.")
     return DTYPES[found.name]
 
 

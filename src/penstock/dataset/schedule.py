@@ -84,8 +84,7 @@ def piecewise(entries: Iterable[tuple[int, Any]]) -> Piecewise:
         for step, _ in pairs
     )
     if not steps or steps[0] != 0 or any(a >= b for a, b in pairwise(steps)):
-        message = f"The steps of piecewise must ascend from 0, got {list(steps)}."
-        raise InvalidArgumentError(message, hint=hint)
+        raise InvalidArgumentError(f"The steps of piecewise must ascend from 0, got {list(steps)}.", hint=hint)
     count = len(check_weights("weights", pairs[0][1]))
     return Piecewise(steps, tuple(check_weights("weights", weights, count) for _, weights in pairs))
 

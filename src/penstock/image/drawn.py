@@ -63,8 +63,7 @@ def stateless_key(op: str, seed: Any) -> int:
     except TypeError:
         parts = []
     if given.ndim > 1 or len(parts) not in (1, 2):
-        message = f"{op}: seed must be an integer or a pair of integers, got {seed!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: seed must be an integer or a pair of integers, got {seed!r}.")
     return fold(*parts)
 
 

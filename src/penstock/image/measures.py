@@ -40,8 +40,7 @@ def psnr(a: npt.NDArray[Any], b: npt.NDArray[Any], max_val: float) -> npt.NDArra
         raise InvalidArgumentError(message)
     largest = numbers(max_val)
     if largest.ndim or largest.dtype.kind not in "iuf" or not 0 < largest < np.inf:
-        message = f"psnr: max_val must be a number above 0; got {max_val!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"psnr: max_val must be a number above 0; got {max_val!r}.")
     scale = convert_image_dtype(np.full((1, 1, 1), largest, first.dtype), np.float32).reshape(())
     difference = convert_image_dtype(first, np.float32) - convert_image_dtype(second, np.float32)
     mean = np.square(difference).mean(axis=(-3, -2, -1), dtype=np.float64).astype(np.float32)

@@ -116,8 +116,7 @@ def _without(value: Any, axis: int) -> Any:
         return ps.RaggedTensor(_without(value.values, axis - 1), value.row_splits)
     lengths = [len(value)] if axis == 0 else value.row_lengths.tolist()
     if any(length != 1 for length in lengths):
-        message = f"squeeze removes axes of extent 1, got axis {axis} of the lengths {lengths!r:.60}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"squeeze removes axes of extent 1, got axis {axis} of the lengths {lengths!r:.60}.")
     return value.values if axis else value[0]
 
 

@@ -81,8 +81,7 @@ def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> np
     centres = numbers(offset)
     if centres.dtype.kind not in "iu" or centres.shape not in ((2,), (count, 2)):
         wanted = "2 integers" if len(shape) == 3 else f"2 integers or an array of shape ({count}, 2)"
-        message = f"{op}: offset must be {wanted} for images of shape {tuple(shape)}, got {offset!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: offset must be {wanted} for images of shape {tuple(shape)}, got {offset!r}.")
     found = np.empty((count, 4), np.int64)
     found[:, :2] = centres.astype(np.int64) - np.array(size) // 2
     found[:, 2:] = size
@@ -93,8 +92,7 @@ def somewhere(op: str, key: Keys, shape: Sequence[int], **how: Any) -> dict[str,
     """Return a random centre of the rectangle for an image of this shape, or for each image of a batch."""
     count = 1 if len(shape) == 3 else shape[0]
     if 0 in shape[-3:-1]:
-        message = f"{op}: an image needs at least one pixel, got shape {tuple(shape)}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: an image needs at least one pixel, got shape {tuple(shape)}.")
     centres = integers(key, list(shape[-3:-1]) * count)
     return {"offset": centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2), **how}
 
@@ -214,11 +212,9 @@ def some_box(
     share = check_probability(op, probability)
     areas, forms = check_range(op, "scale", scale, 0, 1), check_range(op, "ratio", ratio, 0)
     if not forms[0]:
-        message = f"{op}: ratio must be (least, most), two numbers above 0; got {ratio!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: ratio must be (least, most), two numbers above 0; got {ratio!r}.")
     if isinstance(value, str) and value != RANDOM:
-        message = f"{op}: value must be a number, one for each channel, or 'random'; got {value!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: value must be a number, one for each channel, or 'random'; got {value!r}.")
     height, width = shape[-3:-1]
     box = each(key, shape, lambda own: _box(own, height, width, share, areas, forms))
     noise = each(key, shape, lambda own: np.uint64(fold(own, 3)))

@@ -76,8 +76,7 @@ def weights_of(op: str, labels: Any, count: int, num_classes: int | None) -> npt
             raise InvalidArgumentError(message, hint="Integer labels must have shape (N,): labels[:, 0].")
         return array.astype(np.float32)
     if array.dtype.kind not in "iu":
-        message = f"{op}: labels of shape {array.shape} must be integers, got {array.dtype}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"{op}: labels of shape {array.shape} must be integers, got {array.dtype}.")
     if classes is None:
         message = f"{op} needs num_classes for integer labels."
         raise InvalidArgumentError(message, hint="Or make them one-hot: np.eye(classes)[labels].")
@@ -194,11 +193,9 @@ def _checked(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], float]:
     array = check_image(op, images, ranks=(4,))
     if array.dtype.kind == "b":
-        message = f"{op} mixes integers and floats, got bool."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"{op} mixes integers and floats, got bool.")
     if 0 in array.shape[1:3]:
-        message = f"{op}: an image needs at least one pixel, got shape {array.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: an image needs at least one pixel, got shape {array.shape}.")
     return array, weights_of(op, labels, len(array), num_classes), check_positive(op, "alpha", alpha)
 
 

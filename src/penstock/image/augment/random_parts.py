@@ -67,8 +67,7 @@ def _checked_ranges(op: str, scale: Any, ratio: Any) -> tuple[tuple[float, float
     areas, forms = check_range(op, "scale", scale, 0), check_range(op, "ratio", ratio, 0)
     for name, pair, given in (("scale", areas, scale), ("ratio", forms, ratio)):
         if not pair[0]:
-            message = f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}.")
     return areas, forms
 
 
@@ -302,8 +301,7 @@ def _wanted(op: str, covered: Any, forms: Any, areas: Any, attempts: Any) -> _Wa
     )
     for name, pair, given in (("aspect_ratio_range", found.forms, forms), ("area_range", found.areas, areas)):
         if not pair[0]:
-            message = f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}.")
     return found
 
 

@@ -104,8 +104,7 @@ def posterize(image: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
     array = check_kind("posterize", image, floats=False)
     kept = check_number("posterize", "bits", bits, 0, 8)
     if kept != int(kept):
-        message = f"posterize: bits must be an integer from 0 to 8, got {bits!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"posterize: bits must be an integer from 0 to 8, got {bits!r}.")
     return array & np.uint8(256 - (1 << (8 - int(kept))))
 
 
@@ -270,6 +269,5 @@ def _per_channel(name: str, value: Any, image: npt.NDArray[Any]) -> npt.NDArray[
     with np.errstate(over="ignore"):
         found = numbers.astype(np.float32)
     if not np.isfinite(found).all():
-        message = f"normalize: {name} must be finite, got {value!r:.60}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"normalize: {name} must be finite, got {value!r:.60}.")
     return np.broadcast_to(found, (channels,))

@@ -120,6 +120,5 @@ def grayscale_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """
     array = check_image("grayscale_to_rgb", images)
     if array.shape[-1] != 1:
-        message = f"grayscale_to_rgb needs 1 channel, got shape {array.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"grayscale_to_rgb needs 1 channel, got shape {array.shape}.")
     return run.spread(array)

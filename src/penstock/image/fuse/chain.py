@@ -104,8 +104,7 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
     )
     if status != 0:
         sizes = sorted(set(zip(images.heights.tolist(), images.widths.tolist(), strict=True)))
-        message = f"A fused chain refused images of {sizes} pixels for a result of shape {out.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"A fused chain refused images of {sizes} pixels for a result of shape {out.shape}.")
 
 
 def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:

@@ -204,16 +204,14 @@ def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1)
     wanted = "a number" if width == 1 else f"{width} numbers"
     if len(shape) == 4:
         wanted += f", or an array of shape {(count, *one)}"
-    message = f"{op}: {name} must be {wanted} for images of shape {tuple(shape)}, got {values!r}."
-    raise InvalidArgumentError(message)
+    raise InvalidArgumentError(f"{op}: {name} must be {wanted} for images of shape {tuple(shape)}, got {values!r}.")
 
 
 def some_angle(op: str, key: Keys, shape: Sequence[int], *, max_angle: float, **how: Any) -> dict[str, Any]:
     """Return a random angle for an image of this shape, or one for each image of a batch."""
     most = numbers(max_angle)
     if most.ndim or most.dtype.kind not in "iuf" or not 0 <= most < np.inf:
-        message = f"{op}: max_angle must be a number of radians of at least 0, got {max_angle!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: max_angle must be a number of radians of at least 0, got {max_angle!r}.")
     angles = uniforms(key, 1 if len(shape) == 3 else shape[0], -float(most), float(most))
     return {"angles": angles[..., 0] if len(shape) == 3 else angles, **how}
 

@@ -273,8 +273,7 @@ def check_paddings(rank: int, paddings: Any, mode: Any) -> tuple[Pairs, str]:
         raise InvalidArgumentError(message, hint=hint)
     name = mode.upper() if isinstance(mode, str) else mode
     if name not in MODES:
-        message = f"pad: mode must be one of {', '.join(map(repr, MODES))}; got {mode!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"pad: mode must be one of {', '.join(map(repr, MODES))}; got {mode!r}.")
     return tuple((int(before), int(after)) for before, after in values), name
 
 
@@ -283,8 +282,7 @@ def _padded(
 ) -> npt.NDArray[Any]:
     """Return `x` with its last `len(pairs)` axes padded, written into `out` if there is one."""
     if x.dtype.kind not in "biuf":
-        message = f"pad needs an array of numbers, got {x.dtype}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"pad needs an array of numbers, got {x.dtype}.")
     first = x.ndim - len(pairs)
     sizes = x.shape[first:]
     check_mirrors(sizes, pairs, mode)

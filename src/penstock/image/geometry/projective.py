@@ -41,8 +41,7 @@ def one_for_each(name: str, rank: int = 0) -> Callable[..., TensorSpec]:
     def rule(spec: LeafSpec, **params: Any) -> TensorSpec:
         leading = np.shape(params[name])[: np.ndim(params[name]) - rank]
         if len(tensor(spec).shape) == 3 and leading not in ((), (1,)):
-            message = "an image transformed by the numbers of several"
-            raise NotTraceable(message)
+            raise NotTraceable("an image transformed by the numbers of several")
         return transformed(spec, **params)
 
     return rule
@@ -103,8 +102,7 @@ def transform(
 def _checked_images(op: str, images: Any) -> npt.NDArray[Any]:
     array = check_image(op, images)
     if array.dtype.kind == "b":
-        message = f"{op} takes integers and floats, got bool."
-        raise InvalidTypeError(message, hint="Cast a mask to uint8 first.")
+        raise InvalidTypeError(f"{op} takes integers and floats, got bool.", hint="Cast a mask to uint8 first.")
     return array
 
 

@@ -57,8 +57,7 @@ def window_batch(
     flat = result.reshape(-1).view(unit)
     status = native.window(pixels, count, height, width, values, rows, columns, up, mirror, *size, flat)
     if status != 0:
-        message = f"The kernel refused windows of {size} in images of shape {images.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"The kernel refused windows of {size} in images of shape {images.shape}.")
     return result
 
 

@@ -141,8 +141,7 @@ def check_resize(size: Sequence[int], method: str, op: str = "resize") -> tuple[
     check_choice(op, "method", method, METHODS)
     values = numbers(size)
     if values.shape != (2,) or values.dtype.kind not in "iu" or (values < 1).any():
-        message = f"{op}: size must be (height, width), two integers of at least 1; got {size!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: size must be (height, width), two integers of at least 1; got {size!r}.")
     return int(values[0]), int(values[1])
 
 
@@ -267,12 +266,10 @@ def _checked(
     batch: npt.NDArray[Any], boxes: Any, box_indices: Any, crop_size: Any
 ) -> tuple[Floats, npt.NDArray[np.int64], tuple[int, int]]:
     if 0 in batch.shape[1:3]:
-        message = f"{OP}: an image needs at least one pixel, got shape {batch.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{OP}: an image needs at least one pixel, got shape {batch.shape}.")
     places, indices, size = numbers(boxes), numbers(box_indices), numbers(crop_size)
     if places.dtype.kind not in "iuf" or places.ndim != 2 or places.shape[1] != 4 or not np.isfinite(places).all():
-        message = f"{OP}: boxes must be finite (B, 4) of y1, x1, y2 and x2; got {boxes!r:.80}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{OP}: boxes must be finite (B, 4) of y1, x1, y2 and x2; got {boxes!r:.80}.")
     if (indices.dtype.kind not in "iu" and indices.size) or indices.shape != places.shape[:1]:
         message = f"{OP}: box_indices must be {len(places)} integers, one for each box; got {box_indices!r:.80}."
         raise InvalidArgumentError(message)

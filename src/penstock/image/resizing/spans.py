@@ -242,11 +242,10 @@ def resize_spans_into(
         or not dst.flags.c_contiguous
         or 0 in src.shape[-3:]
     ):
-        message = (
+        raise InvalidArgumentError(
             f"resize: the fast path takes uint8 and float32 and writes C-contiguous float32 of the same batch and "
             f"channels; got {src.dtype} {src.shape} and {dst.dtype} {dst.shape}."
         )
-        raise InvalidArgumentError(message)
     if dst.size == 0:
         return
     height, width, channels = src.shape[-3:]

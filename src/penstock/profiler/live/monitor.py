@@ -102,8 +102,7 @@ def _read(connection: socket.socket) -> bytes:
         parts.append(part)
         size += len(part)
         if size > _MOST:
-            message = "the answer is too long"
-            raise ValueError(message)
+            raise ValueError("the answer is too long")
     return b"".join(parts)
 
 

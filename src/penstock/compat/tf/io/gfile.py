@@ -91,15 +91,13 @@ def rmtree(path: Any) -> None:
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
     system, place = _at(src)
     if not overwrite and exists(dst):
-        message = f"{dst} is there already."
-        raise FileExistsError(message)
+        raise FileExistsError(f"{dst} is there already.")
     system.mv(place, _at(dst)[1])
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
     if not overwrite and exists(dst):
-        message = f"{dst} is there already."
-        raise FileExistsError(message)
+        raise FileExistsError(f"{dst} is there already.")
     write_bytes(as_path(lowered(dst)), read_bytes(as_path(lowered(src))))
 
 
