@@ -20,7 +20,7 @@ from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, Equation, Graph, NotTraceable, Primitive, Ref
-from penstock.trace.rowwise import probe, rowwise
+from penstock.trace.rowwise import probe, rowwise, values_of_rows
 
 _EXACT: tuple[np.ufunc, ...] = (
     np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
@@ -98,8 +98,7 @@ def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate
         place = None if allocate is None else allocate(shape[1:], dtype)
         place = ARENA.empty(shape, dtype) if place is None else place  # a new page of memory is slow
         return [DenseColumn(ufunc(*[_repeated(array, shape) for array in arrays], out=place))]
-    values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
-    return [column_of([ufunc(*row) for row in zip(*values, strict=True)])]
+    return [column_of([ufunc(*row) for row in values_of_rows(operands, rows)])]
 
 
 _LARGE = 1 << 14  # values
@@ -113,20 +112,14 @@ def _repeated(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _make(ufunc: np.ufunc) -> Primitive:
-    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-        return _rule(ufunc, specs)
-
     def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
         return _run(ufunc, operands, rows, allocate)
 
-    return Primitive(ufunc.__name__, rule, run, fresh=True)
+    return Primitive(ufunc.__name__, lambda specs, params: _rule(ufunc, specs), run, fresh=True)
 
 
 def _make_tried(ufunc: np.ufunc) -> Primitive:
     """Make a primitive whose results may have other bits inside an array. A trial decides if it is vectorised."""
-
-    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-        return _rule(ufunc, specs)
 
     def of_rows(*operands: Any) -> Any:
         dtype = np.result_type(*operands)
@@ -139,7 +132,7 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # one of two zeros
         return np.where(np.equal(*values), chosen, ufunc(*values))
 
-    return rowwise(ufunc.__name__, ufunc, of_rows, rule)
+    return rowwise(ufunc.__name__, ufunc, of_rows, lambda specs, params: _rule(ufunc, specs))
 
 
 @functools.cache
@@ -183,17 +176,13 @@ def _astype_run(
 ASTYPE = Primitive("astype", _astype_rule, _astype_run, fresh=True)
 
 
-def _converted(array: Any, dtype: np.dtype) -> Any:
-    return array.astype(dtype)
-
-
 def _rows_converted(array: Any, dtype: np.dtype) -> Any:
     if dtype.kind == "u":
         raise TypeError  # numbers out of range convert differently inside a long array: row by row
     return array.astype(dtype)
 
 
-TRIED_ASTYPE = rowwise("astype", _converted, _rows_converted, _astype_rule)
+TRIED_ASTYPE = rowwise("astype", lambda array, dtype: array.astype(dtype), _rows_converted, _astype_rule)
 
 
 def astype(spec: Any, dtype: np.dtype) -> Primitive:
@@ -212,8 +201,7 @@ def _where_run(
     arrays = _aligned(operands)
     if arrays is not None:
         return [DenseColumn(np.where(*arrays))]
-    values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
-    return [column_of([np.where(*row) for row in zip(*values, strict=True)])]
+    return [column_of([np.where(*row) for row in values_of_rows(operands, rows)])]
 
 
 WHERE = Primitive("where", _where_rule, _where_run, fresh=True)

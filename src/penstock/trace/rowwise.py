@@ -128,7 +128,7 @@ def called_by_row(
         whole = None if form is None else all_at_once(form, operands, {})
         if whole is not None:
             return [whole]
-        made = map(as_found, _values_of_rows(operands, rows))
+        made = map(as_found, values_of_rows(operands, rows))
         first = next(made)
         if type(first) not in (tuple, list):
             return [_stacked(first, made, rows, allocate)]
@@ -195,7 +195,7 @@ def _run(
     whole = all_at_once(form, operands, params)
     if whole is not None:
         return whole
-    made = (form.of_row(*row, **params) for row in _values_of_rows(operands, rows))
+    made = (form.of_row(*row, **params) for row in values_of_rows(operands, rows))
     return _stacked(next(made), made, rows, allocate)
 
 
@@ -215,7 +215,8 @@ def _spread(operand: Any, rows: int) -> Any:
     return DenseColumn(np.repeat(operand.value[None], rows, axis=0))
 
 
-def _values_of_rows(operands: Sequence[Any], rows: int) -> Iterable[tuple[Any, ...]]:
+def values_of_rows(operands: Sequence[Any], rows: int) -> Iterable[tuple[Any, ...]]:
+    """Return the values of the operands for each row."""
     values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
     return zip(*values, strict=True)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.geometry import projective as transform_kernel
+from penstock.image.geometry import moves as transform_kernel
 from penstock.image.geometry import transform_reference as reference
 from penstock.image.geometry import window as window_kernel
 from penstock.image.geometry.moves import _NATIVE, ready
