@@ -22,7 +22,7 @@ from penstock.image.fuse.program import ARITHMETIC, Calculation, calculations
 from penstock.image.geometry.affine import rotations
 from penstock.image.geometry.crops import check_mirrors, check_paddings
 from penstock.image.geometry.moves import Cover, CropWindow, moves_into, ready
-from penstock.image.geometry.projective import Sampling, check_transform
+from penstock.image.geometry.projective import PixelSampling, check_transform
 from penstock.image.geometry.transform_reference import ProjectiveTransform
 from penstock.trace.graph import Allocate, Equation, Keys, Operand, Primitive, Ref
 from penstock.trace.lift import RANDOM_OPS
@@ -261,7 +261,7 @@ class Moving:
     def _rotate(self, *, angles: Any, **sampling: Any) -> None:
         shape = (self._count, *self.shape)
         numbers = rotations(angles, shape, self._op)
-        self._turn = check_transform(self._op, shape, self._dtype, numbers, Sampling(**sampling), shape[1:3])
+        self._turn = check_transform(self._op, shape, self._dtype, numbers, PixelSampling(**sampling), shape[1:3])
 
     def _cover(self, *, mask_size: Any, offset: Any, constant_values: Any) -> None:
         boxes = rectangles(self._op, (self._count, *self.shape), mask_size, offset)

@@ -13,7 +13,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, stateless_key, uniforms
-from penstock.image.geometry.projective import Sampling, one_for_each, transform_checked
+from penstock.image.geometry.projective import PixelSampling, one_for_each, transform_checked
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, traceable
 
@@ -60,7 +60,7 @@ def rotated(op: str, images: Any, angles: Any, **sampling: Any) -> npt.NDArray[A
     """Apply `rotate` under the name `op`."""
     array = check_image(op, images)
     rows = rotations(angles, array.shape, op)
-    return transform_checked(op, array, rows, Sampling(**sampling))
+    return transform_checked(op, array, rows, PixelSampling(**sampling))
 
 
 def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -> npt.NDArray[np.float32]:
@@ -120,7 +120,7 @@ def translate(
     ways = _each("translate", "translations", translations, array.shape, 2)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(ways), 1))
     rows[:, 2], rows[:, 5] = -ways[:, 0], -ways[:, 1]
-    return transform_checked("translate", array, rows, Sampling(interpolation, fill_mode, fill_value))
+    return transform_checked("translate", array, rows, PixelSampling(interpolation, fill_mode, fill_value))
 
 
 @traceable("image.shear_x", one_for_each("level"), batches=lambda rank: rank == 3)
@@ -151,7 +151,7 @@ def shear_x(
         >>> shear_x(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
         [[1, 2], [4, 0]]
     """
-    return _shear("shear_x", 1, images, level, Sampling(interpolation, fill_mode, fill_value))
+    return _shear("shear_x", 1, images, level, PixelSampling(interpolation, fill_mode, fill_value))
 
 
 @traceable("image.shear_y", one_for_each("level"), batches=lambda rank: rank == 3)
@@ -182,10 +182,10 @@ def shear_y(
         >>> shear_y(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
         [[1, 4], [3, 0]]
     """
-    return _shear("shear_y", 3, images, level, Sampling(interpolation, fill_mode, fill_value))
+    return _shear("shear_y", 3, images, level, PixelSampling(interpolation, fill_mode, fill_value))
 
 
-def _shear(op: str, place: int, images: Any, level: Any, sampling: Sampling) -> npt.NDArray[Any]:
+def _shear(op: str, place: int, images: Any, level: Any, sampling: PixelSampling) -> npt.NDArray[Any]:
     array = check_image(op, images)
     levels = _each(op, "level", level, array.shape)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(levels), 1))

@@ -96,7 +96,7 @@ def transform(
     size = None
     if output_shape is not None:
         size = check_sizes("transform", "output_shape", output_shape, 2, "height and width", 1)
-    return transform_checked("transform", array, rows, Sampling(interpolation, fill_mode, fill_value), size)
+    return transform_checked("transform", array, rows, PixelSampling(interpolation, fill_mode, fill_value), size)
 
 
 def _checked_images(op: str, images: Any) -> npt.NDArray[Any]:
@@ -106,7 +106,7 @@ def _checked_images(op: str, images: Any) -> npt.NDArray[Any]:
     return array
 
 
-class Sampling(NamedTuple):
+class PixelSampling(NamedTuple):
     """The arguments of `transform` of these names: the values between pixels and outside of the image."""
 
     interpolation: str
@@ -118,7 +118,7 @@ def transform_checked(
     op: str,
     images: npt.NDArray[Any],
     transforms: npt.NDArray[Any],
-    sampling: Sampling,
+    sampling: PixelSampling,
     size: tuple[int, ...] | None = None,
 ) -> npt.NDArray[Any]:
     """Apply `transform` under the name `op`.
@@ -137,13 +137,13 @@ def check_transform(
     shape: Sequence[int],
     dtype: np.dtype[Any],
     transforms: npt.NDArray[Any],
-    sampling: Sampling,
+    sampling: PixelSampling,
     size: tuple[int, ...],
 ) -> reference.ProjectiveTransform:
     """Return the transform of images of this shape and dtype to `size`.
 
     >>> row = np.array([1, 0, 0, 0, 1, 0, 0, 0])
-    >>> sampling = Sampling("nearest", "Reflect", 0)
+    >>> sampling = PixelSampling("nearest", "Reflect", 0)
     >>> check_transform("transform", (2, 2, 1), np.dtype(np.uint8), row, sampling, (2, 2))[1:]
     (1, False, np.uint8(0))
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from penstock.errors import InvalidArgumentError
 from penstock.image.kernels import by_kind
 from penstock.image.resizing import reference
+from penstock.image.resizing.reference import Spans
 from penstock.native.library import Kernels
 
 Floats = npt.NDArray[np.float32]
@@ -82,16 +83,6 @@ FILTERS = {
 
 _TABLE = 1024  # fractions of a pixel to which ResizeBicubic rounds positions
 _TINY = _F(1000) * np.finfo(np.float32).tiny  # weights with a smaller sum count as 0
-
-
-class Spans(NamedTuple):
-    """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`, in this order; read-only.
-
-    Only the spans of an area resize may reach one pixel beyond the input. That pixel equals the last one.
-    """
-
-    starts: npt.NDArray[np.int64]
-    weights: npt.NDArray[np.float32]
 
 
 @lru_cache(maxsize=1024)
