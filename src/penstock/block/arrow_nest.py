@@ -82,8 +82,7 @@ def spec_from_json(stored: Any) -> LeafSpec:
         return TensorSpec(stored["shape"], stored["dtype"])
     if stored["kind"] not in _KINDS:
         raise DataLossError(f"A stored leaf is of the unknown kind {stored['kind']!r:.40}.")
-    found: LeafSpec = _KINDS[stored["kind"]](stored.get("shape"), stored["dtype"], *stored.get("ragged", ()))
-    return found
+    return _KINDS[stored["kind"]](stored.get("shape"), stored["dtype"], *stored.get("ragged", ()))
 
 
 def column_names(structure: Structure) -> list[str]:

@@ -59,7 +59,7 @@ class _Shaped:
     def as_value(self) -> TensorSpec | RaggedTensorSpec | SparseTensorSpec:
         """Return the spec of the value outside a RaggedTensor."""
         found: Any = self
-        return found  # type: ignore[no-any-return]
+        return found
 
     def relax(self, other: LeafSpec, *, any_rank: bool = False) -> Self | None:
         """Return the narrowest spec that both satisfy, or None. With `any_rank`, ranks may differ."""

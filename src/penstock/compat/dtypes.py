@@ -34,8 +34,7 @@ class DType:
     def dtype(self) -> np.dtype:
         """The numpy dtype. numpy reads this attribute wherever it accepts a dtype."""
         if self.name == "bfloat16":
-            found: np.dtype = np.dtype(_ml_dtypes().bfloat16)
-            return found
+            return np.dtype(_ml_dtypes().bfloat16)
         return np.dtype(_NAMES[self.name])
 
     @property

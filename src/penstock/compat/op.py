@@ -195,7 +195,7 @@ def op(
         marked: Any = known(call)
         if draws:
             marked.__penstock_draws__ = True
-        return marked  # type: ignore[no-any-return]
+        return marked
 
     return decorate
 

@@ -35,8 +35,7 @@ def dtype_of(value: Any) -> np.dtype:
         return TEXT if spec.dtype is bytes else value.dtype
     if isinstance(value, (RaggedTensor, SparseTensor)):
         value = value.values
-    found: np.dtype = getattr(value, "dtype", TEXT)
-    return found
+    return getattr(value, "dtype", TEXT)
 
 
 def one_text(text: Any) -> Any:

@@ -218,8 +218,7 @@ def _initial(initial_dist: Any, target: np.ndarray) -> np.ndarray:
     if len(impossible):
         message = f"target_dist asks for class {impossible[0]}, which by initial_dist never comes."
         raise InvalidArgumentError(message, hint="Leave out initial_dist to have it estimated.")
-    scaled: np.ndarray = initial / initial.sum()
-    return scaled
+    return initial / initial.sum()
 
 
 def _mixed(pairs: Node, accepted: Node, weights: Any, seed: int | None) -> Node:

@@ -43,8 +43,7 @@ class Linear:
     steps: int
 
     def __call__(self, step: int) -> np.ndarray:
-        found: np.ndarray = self.stretch(step, 1)[0].reshape(-1)
-        return found
+        return self.stretch(step, 1)[0].reshape(-1)
 
     def stretch(self, step: int, count: int) -> tuple[np.ndarray, int]:
         """Return the weights of `count` steps from `step` on, one row for each; after the last change only one row."""

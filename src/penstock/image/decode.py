@@ -287,8 +287,7 @@ def decode_image(
     dtype = np.dtype(dtype)
     check_choice("decode_image", "channels", channels, (0, 1, 3, 4))
     check_choice("decode_image", "dtype", dtype, DTYPES)
-    image: npt.NDArray[Any] = convert_image_dtype(_decoded(data, channels, dtype, expand_animations), dtype)
-    return image
+    return convert_image_dtype(_decoded(data, channels, dtype, expand_animations), dtype)
 
 
 def _decoded(data: bytes, channels: int, dtype: np.dtype[Any], expand_animations: bool) -> npt.NDArray[Any]:

@@ -39,8 +39,7 @@ def uniforms(key: Keys, count: int, low: float, high: float) -> npt.NDArray[np.f
     """
     pairs = draws(_column(key), 0, 2 * count, np.tile(np.array([1 << 26, 1 << 27], np.uint64), count))
     unit = ((pairs[..., 0::2] << 27) + pairs[..., 1::2]) * 2.0**-53
-    found: npt.NDArray[np.float64] = np.minimum(low + (high - low) * unit, np.nextafter(high, low))
-    return found
+    return np.minimum(low + (high - low) * unit, np.nextafter(high, low))
 
 
 def _column(key: Keys) -> int:

@@ -49,8 +49,7 @@ def broadcast(shapes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...
 
 
 def _shape(spec: Any) -> tuple[int | None, ...]:
-    shape: tuple[int | None, ...] = np.shape(spec.value) if isinstance(spec, Const) else spec.shape
-    return shape
+    return np.shape(spec.value) if isinstance(spec, Const) else spec.shape
 
 
 def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
@@ -238,8 +237,7 @@ def permuted(shape: Sequence[int | None], function: Callable[[np.ndarray], np.nd
     >>> permuted((None, 3, 3), np.transpose)
     (2, 1, 0)
     """
-    moved: tuple[int, ...] = function(np.empty(tuple(range(len(shape))))).shape
-    return moved
+    return function(np.empty(tuple(range(len(shape))))).shape
 
 
 def is_basic(index: Any) -> bool:

@@ -240,8 +240,7 @@ class Graph(_Computed):
     def output_spec(self, output: int) -> LeafSpec:
         """Return the spec of an output. The output may be a constant."""
         spec = self.spec_of(self.outputs[output])
-        found: LeafSpec = spec_of(spec.value) if isinstance(spec, Const) else spec
-        return found
+        return spec_of(spec.value) if isinstance(spec, Const) else spec
 
     def used(self, outputs: Iterable[int]) -> frozenset[int]:
         """Return the numbers of the inputs that an equation reads, or that are among these outputs."""

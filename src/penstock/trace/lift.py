@@ -188,8 +188,7 @@ class Family:
         The `copied` outputs are copied before other code reads them. Their memory layout may therefore change.
         """
         module, _, name = self.fuse.partition(":")
-        found: Graph = getattr(import_module(module), name)(graph, copied=copied)
-        return found
+        return getattr(import_module(module), name)(graph, copied=copied)
 
 
 FAMILIES: dict[str, Family] = {}

@@ -80,8 +80,7 @@ class Tracer(NDArrayOperatorsMixin):
 
     @property
     def dtype(self) -> np.dtype:
-        dtype: np.dtype = self._tensor().dtype
-        return dtype
+        return self._tensor().dtype
 
     @property
     def ndim(self) -> int:
@@ -96,8 +95,7 @@ class Tracer(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Tracer:
         if ufunc is np.matmul and method == "__call__" and not kwargs:
-            found: Tracer = FUNCTIONS[np.matmul](*inputs)
-            return found
+            return FUNCTIONS[np.matmul](*inputs)
         primitive = UFUNCS.get(ufunc)
         into = kwargs.pop("out", (None,))[0]
         itself = into is None or (into is self and type(self) is Tracer)

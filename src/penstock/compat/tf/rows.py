@@ -134,7 +134,7 @@ def joined(parts: Sequence[Any], axis: int) -> Any:
 def flat(value: Any) -> np.ndarray:
     """Return all values of a tensor as an array of one dimension."""
     if is_ragged(value):
-        return value.flat_values  # type: ignore[no-any-return]
+        return value.flat_values
     return value.values if isinstance(value, ps.SparseTensor) else np.reshape(array_of(value), -1)
 
 

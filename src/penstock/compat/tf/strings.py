@@ -174,8 +174,7 @@ def strip(input: BytesColumn) -> Any:
 
 
 def _flat(column: BytesColumn) -> list[bytes]:
-    found: list[bytes] = texts_of(column).reshape(-1).tolist()
-    return found
+    return texts_of(column).reshape(-1).tolist()
 
 
 @by_column("strings.length")

@@ -196,8 +196,7 @@ def _drawn(key: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArra
     if dtype.kind == "f":
         pairs = units(key, 0, 2 * count)
         normal = np.sqrt(-2 * np.log1p(-pairs[0::2])) * np.cos(2 * np.pi * pairs[1::2])
-        noise: npt.NDArray[Any] = normal.astype(dtype).reshape(shape)
-        return noise
+        return normal.astype(dtype).reshape(shape)
     most = 1 if dtype.kind == "b" else min(int(np.iinfo(dtype).max), (1 << 32) - 2)
     return draws(key, 0, count, most + 1).astype(dtype).reshape(shape)
 

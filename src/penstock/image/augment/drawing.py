@@ -97,8 +97,7 @@ def _pixels(boxes: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[np.
     """Return the first row and column, and the last row and column, computed in float32 and truncated."""
     last = np.array([height - 1, width - 1] * 2, np.float32)
     places = boxes.astype(np.float32) * last
-    found: npt.NDArray[np.int64] = np.clip(places, -(2.0**31), 2.0**31).astype(np.int64)
-    return found
+    return np.clip(places, -(2.0**31), 2.0**31).astype(np.int64)
 
 
 def _draw(image: npt.NDArray[Any], color: npt.NDArray[Any], top: int, left: int, bottom: int, right: int) -> None:

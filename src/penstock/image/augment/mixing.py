@@ -200,8 +200,7 @@ def _checked(
 
 
 def _partners(key: int, count: int) -> list[int]:
-    found: list[int] = Permutation(fold(key, 1), count).at(np.arange(count)).tolist() if count else []
-    return found
+    return Permutation(fold(key, 1), count).at(np.arange(count)).tolist() if count else []
 
 
 def _box(key: int, height: int, width: int, alpha: float) -> tuple[int, int, int, int]:
@@ -217,5 +216,4 @@ def _mixed_labels(
     weights: npt.NDArray[np.float32], partners: list[int], shares: list[float]
 ) -> npt.NDArray[np.float32]:
     own = np.array(shares).reshape(-1, 1)
-    mixed: npt.NDArray[np.float32] = (own * weights + (1 - own) * weights[partners]).astype(np.float32)
-    return mixed
+    return (own * weights + (1 - own) * weights[partners]).astype(np.float32)

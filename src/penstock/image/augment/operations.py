@@ -69,14 +69,12 @@ def grey(image: Levels) -> Levels:
     [[111]]
     """
     red, green, blue = (image[..., channel].astype(np.float32) for channel in range(3))
-    found: Levels = (red * np.float32(0.2989) + green * np.float32(0.587) + blue * np.float32(0.114)).astype(np.uint8)
-    return found
+    return (red * np.float32(0.2989) + green * np.float32(0.587) + blue * np.float32(0.114)).astype(np.uint8)
 
 
 def _through(table: npt.NDArray[np.float32], image: Levels) -> Levels:
     """Replace each level by its entry in the table, truncated to whole levels."""
-    found: Levels = look_up(image[None], _cut(table))[0]
-    return found
+    return look_up(image[None], _cut(table))[0]
 
 
 def _cut(values: npt.NDArray[np.float32]) -> Levels:

@@ -185,7 +185,6 @@ def composed(check: Callable[[str, Any], npt.NDArray[Any]]) -> Callable[[F], F]:
             return function(check(function.__name__, image), *args, **kwargs)
 
         made: Any = lifted_by(function)(checked)
-        declared: F = made
-        return declared
+        return made
 
     return decorate

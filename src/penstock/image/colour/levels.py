@@ -51,8 +51,7 @@ def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> 
         table = pixels.power_table(power, factor)
         return on_batch(lambda images: run.look_up(images, table), array)
     made = pixels.powers(np.asarray(convert_image_dtype(array, np.float32)), power, factor)
-    changed: npt.NDArray[Any] = convert_image_dtype(made, array.dtype, saturate=True)
-    return changed
+    return convert_image_dtype(made, array.dtype, saturate=True)
 
 
 @traceable("image.invert", rules.same_shape, batches=lambda rank: rank == 3)
@@ -76,8 +75,7 @@ def invert(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         [255, 155]
     """
     array = check_kind("invert", image, floats=True)
-    inverted: npt.NDArray[Any] = np.bitwise_not(array) if array.dtype == np.uint8 else np.float32(1) - array
-    return inverted
+    return np.bitwise_not(array) if array.dtype == np.uint8 else np.float32(1) - array
 
 
 @traceable("image.posterize", rules.same_shape, batches=lambda rank: rank == 3)

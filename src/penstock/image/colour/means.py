@@ -27,8 +27,7 @@ def folded_sum(rows: npt.NDArray[Float]) -> npt.NDArray[Float]:
         half = count // 2
         rows[:half] += rows[count - half : count]
         count -= half
-    total: npt.NDArray[Float] = rows[0]
-    return total
+    return rows[0]
 
 
 def channel_means(image: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -146,8 +146,7 @@ def _compiled(kernels: Kernels, name: str, images: Array, result: Array, *argume
 
 def flat(array: Array) -> Array:
     """Return the array with one axis, contiguous and aligned, as kernels need it."""
-    found: Array = np.require(array, requirements=["C", "A"]).reshape(-1)
-    return found
+    return np.require(array, requirements=["C", "A"]).reshape(-1)
 
 
 def _through(image: Array, run: Callable[[Array], Array]) -> Array:

@@ -130,8 +130,7 @@ class _PixelsPerThread(threading.local):
             read.flags.writeable = False
             self._arrays = planes, read, np.empty(pixels // 2 + 1, np.float32)
             self._pixels = pixels
-        found: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]] = self._arrays
-        return found
+        return self._arrays
 
 
 _mine = _PixelsPerThread()

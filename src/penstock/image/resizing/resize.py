@@ -289,8 +289,7 @@ def _positions(first: np.float32, last: np.float32, side: int, count: int) -> Fl
         middle = 0.5 * np.float64(first + last) * np.float64(far)
         return np.array([middle], np.float32)
     step = (last - first) * far / np.float32(count - 1)
-    found: Floats = first * far + np.arange(count, dtype=np.float32) * step
-    return found
+    return first * far + np.arange(count, dtype=np.float32) * step
 
 
 def _inside(places: Floats, side: int) -> npt.NDArray[np.bool_]:
@@ -299,8 +298,7 @@ def _inside(places: Floats, side: int) -> npt.NDArray[np.bool_]:
 
 def _nearest(image: npt.NDArray[Any], y: Floats, x: Floats) -> npt.NDArray[Any]:
     rows, columns = (np.floor(places.astype(np.float64) + 0.5).astype(np.int64) for places in (y, x))
-    taken: npt.NDArray[Any] = image[rows[:, None], columns]
-    return taken
+    return image[rows[:, None], columns]
 
 
 def _mixed(image: npt.NDArray[Any], y: Floats, x: Floats) -> Floats:
@@ -309,8 +307,7 @@ def _mixed(image: npt.NDArray[Any], y: Floats, x: Floats) -> Floats:
 
     def along(rows: npt.NDArray[np.int64]) -> Floats:
         from_left = image[rows[:, None], left].astype(np.float32)
-        mixed: Floats = from_left + (image[rows[:, None], right].astype(np.float32) - from_left) * across
-        return mixed
+        return from_left + (image[rows[:, None], right].astype(np.float32) - from_left) * across
 
     above = along(top)
     return above + (along(bottom) - above) * down

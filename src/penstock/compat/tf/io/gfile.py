@@ -16,8 +16,7 @@ from penstock.io.storage import as_path, open_read
 
 
 def _at(path: Any) -> tuple[Any, str]:
-    found: tuple[Any, str] = fsspec.core.url_to_fs(as_path(lowered(path)))
-    return found
+    return fsspec.core.url_to_fs(as_path(lowered(path)))
 
 
 def read_bytes(path: str) -> bytes:
