@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.native.kernel import kernel
 
 
 @kernel("picks: i64[:], slots: w i64[:], order: w i64[:] -> i64")
-def drain(picks: Any, slots: Any, order: Any) -> int:
+def drain(picks, slots, order):
     """Write the `order` in which slots empty, with `slots` to work in, and return 0. See `permutation.drain`."""
     count = picks.size
     if slots.size != count or order.size != count:

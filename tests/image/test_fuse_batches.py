@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.image.fuse import chain, fuse
-from penstock.image.fuse import moves_into as moves
+from penstock.image.geometry import moves
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace

@@ -162,7 +162,7 @@ def test_every_image_of_a_block_has_its_own_size_and_arguments() -> None:
 def test_a_mean_that_decides_a_level_is_added_up_as_the_reference_does(flip: int) -> None:
     """Many sizes and factors: among them some where the last bits of the mean matter, and the order of addition."""
     rng = np.random.default_rng(flip)
-    from penstock.image.fuse.chain_colours import settled
+    from penstock.image.fuse.chain_colours_native import settled
 
     unsettled = 0
     for number in range(150):

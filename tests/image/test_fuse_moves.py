@@ -16,10 +16,10 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image.fuse import fuse, moving
-from penstock.image.fuse import moves_into as moves
 from penstock.image.fuse.inputs import one_by_one as plainly
-from penstock.image.fuse.moves_into import Cover, CropWindow, Turn, moves_into
-from penstock.image.geometry.transform_reference import transform
+from penstock.image.geometry import moves
+from penstock.image.geometry.moves import Cover, CropWindow, moves_into
+from penstock.image.geometry.transform_reference import ProjectiveTransform, transform
 from penstock.image.kernels import ADD, MULTIPLY
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
@@ -385,7 +385,7 @@ def test_the_kernel_does_what_its_parts_do() -> None:
         np.uint8(77),
     )
     numbers = rng.uniform(-1, 1, (ROWS, 8)).astype(np.float32) * np.array([1, 1, 3, 1, 1, 3, 0.1, 0.1], np.float32)
-    wanted = transform(shown, numbers, 1, True, np.uint8(0), 7, 6).astype(np.float32)
+    wanted = transform(shown, ProjectiveTransform(numbers, 1, True, np.uint8(0)), (7, 6)).astype(np.float32)
     factors, terms = np.array([0.1, 3], np.float32), np.array([5, 7], np.float32)
     wanted = wanted * factors + terms
     boxes = rng.integers(-3, 8, (ROWS, 4))
@@ -394,7 +394,7 @@ def test_the_kernel_does_what_its_parts_do() -> None:
         picture[max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)] = terms
     out = np.empty((ROWS, 7, 6, 2), np.float32)
     arithmetic = [(MULTIPLY, factors), (ADD, terms)]
-    turn = Turn(numbers, 1, True, 0)
+    turn = ProjectiveTransform(numbers, 1, True, 0)
     moves_into(data, out, CropWindow(rows, columns, 77), turn, arithmetic, [Cover(boxes, terms)])
     np.testing.assert_array_equal(out, wanted)
 

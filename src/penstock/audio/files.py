@@ -66,8 +66,7 @@ def read_wav(contents: bytes | memoryview) -> tuple[bytes, int, int, int]:
             return content, width, channels, rate
     except (wave.Error, EOFError) as error:
         why = f"{str(error) or 'it is cut short'}; it begins with {bytes(contents[:4])!r}"
-        message = f"decode_wav cannot decode this as WAV: {why}."
-        raise InvalidArgumentError(message, hint=_OTHERS) from None
+        raise InvalidArgumentError(f"decode_wav cannot decode this as WAV: {why}.", hint=_OTHERS) from None
 
 
 def wav_samples(contents: bytes | memoryview) -> tuple[npt.NDArray[Any], int]:

@@ -49,5 +49,4 @@ def _window(high: float, size: int, periodic: bool, dtype: np.dtype[Any]) -> npt
         return np.ones(1, dtype)
     count = dtype.type(size + periodic * (size % 2 == 0) - 1)
     turned = np.cos(dtype.type(2 * np.pi) * np.arange(size, dtype=dtype) / count)
-    found: npt.NDArray[Any] = (dtype.type(high) - dtype.type(1 - high) * turned).astype(dtype)
-    return found
+    return (dtype.type(high) - dtype.type(1 - high) * turned).astype(dtype)

@@ -101,8 +101,7 @@ class Arena:
         lease = raw.view(_Lease)
         lease._finaliser = _finaliser(self, raw)
         next(lease._finaliser)
-        array: np.ndarray = lease[:nbytes].view(np.ndarray).view(dtype).reshape(shape)
-        return array
+        return lease[:nbytes].view(np.ndarray).view(dtype).reshape(shape)
 
     def _take(self, nbytes: int) -> np.ndarray:
         with self._lock:

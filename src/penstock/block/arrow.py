@@ -70,8 +70,7 @@ def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any
     names = column_names(flatten(nest)[1])
     for name in fill_null or ():
         if name not in names:
-            message = f"fill_null names {name!r}, and the columns are {', '.join(names)}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"fill_null names {name!r}, and the columns are {', '.join(names)}.")
     return map_leaves(lambda leaf: leaf.spec(), nest)
 
 

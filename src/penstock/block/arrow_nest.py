@@ -81,10 +81,8 @@ def spec_from_json(stored: Any) -> LeafSpec:
     if "kind" not in stored:
         return TensorSpec(stored["shape"], stored["dtype"])
     if stored["kind"] not in _KINDS:
-        message = f"A stored leaf is of the unknown kind {stored['kind']!r:.40}."
-        raise DataLossError(message)
-    found: LeafSpec = _KINDS[stored["kind"]](stored.get("shape"), stored["dtype"], *stored.get("ragged", ()))
-    return found
+        raise DataLossError(f"A stored leaf is of the unknown kind {stored['kind']!r:.40}.")
+    return _KINDS[stored["kind"]](stored.get("shape"), stored["dtype"], *stored.get("ragged", ()))
 
 
 def column_names(structure: Structure) -> list[str]:

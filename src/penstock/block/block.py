@@ -113,11 +113,10 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
         if block.structure is first.structure:
             continue
         if block.structure != first.structure and not block.structure.same_as(first.structure):
-            message = (
+            raise InvalidTypeError(
                 f"The structure of the element changed: expected {first.structure.describe()}, "
                 f"got {block.structure.describe()}."
             )
-            raise InvalidTypeError(message)
     aligned = [in_order(block, first.structure) for block in blocks]
     columns = [concat([block.columns[i] for block in aligned]) for i in range(len(first.columns))]
     origin = concat_origins([block.origin for block in blocks])
@@ -222,8 +221,7 @@ class BlockBuilder:
 
     def build(self, origin: Origin | None = None, *, any_rank: bool = False) -> Block:
         if self._structure is None or self._leaves is None:
-            msg = "a Block holds at least one element"
-            raise ValueError(msg)
+            raise ValueError("a Block holds at least one element")
         columns: list[Column] = []
         for place in range(len(self._leaves)):
             try:

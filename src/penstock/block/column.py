@@ -264,19 +264,15 @@ class BytesColumn(Column):
         starts, ends = self.starts.reshape(-1), (self.starts + self.lengths).reshape(-1)
         if self.which is None and len(starts) and np.array_equal(starts[1:], ends[:-1]):
             return self.buffers[0][starts[0] : ends[-1]].copy()
-        return np.frombuffer(b"".join(self._flat_views()), np.uint8)
+        return np.frombuffer(b"".join(self.views()), np.uint8)
 
-    def _flat_views(self) -> list[memoryview]:
-        """Return each byte string as a view of its buffer, without a copy."""
+    def views(self) -> list[memoryview]:
+        """Return the byte strings as views of their buffers, for decoders that read in place."""
         views = [buffer.data for buffer in self.buffers]
         starts = self.starts.reshape(-1)
         stops = (starts + self.lengths.reshape(-1)).tolist()
         which = [0] * len(stops) if self.which is None else self.which.reshape(-1).tolist()
         return [views[w][a:b] for w, a, b in zip(which, starts.tolist(), stops, strict=True)]
-
-    def views(self) -> list[memoryview]:
-        """Return the byte strings of scalar elements as views of their buffers, for decoders that read in place."""
-        return self._flat_views()
 
 
 class ListColumn(Column):

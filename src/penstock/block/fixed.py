@@ -66,8 +66,7 @@ def _locked(array: np.ndarray) -> np.ndarray:
         return fixed_array(array.view())
     if array.dtype.kind in "mMV":  # these dtypes have no buffers, or buffers that numpy cannot read back
         return _locked(array[..., None].view(np.uint8)).view(array.dtype)[..., 0]
-    found: np.ndarray = np.asarray(array.data.toreadonly())
-    return found
+    return np.asarray(array.data.toreadonly())
 
 
 def fixed_array(array: np.ndarray) -> np.ndarray:

@@ -40,8 +40,7 @@ def counted_memory(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     owner = memory[start : start + nbytes].view(dtype).reshape(shape).view(CountedMemory)
     # numpy shortens a base chain up to the last change of type. Without the intermediate view, the array would not have
     # this owner.
-    array: np.ndarray = owner[:].view(np.ndarray)
-    return array
+    return owner[:].view(np.ndarray)
 
 
 def is_counted(array: np.ndarray) -> bool:
@@ -84,8 +83,7 @@ def leased(memory: np.ndarray, then: Callable[[], None]) -> np.ndarray:
     lease._then = then
     # numpy shortens a base chain up to the last change of type. Without the intermediate view, the base would be
     # `memory` itself.
-    array: np.ndarray = lease[:].view(np.ndarray)
-    return array
+    return lease[:].view(np.ndarray)
 
 
 _NOTHING = object()

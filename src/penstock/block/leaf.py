@@ -115,8 +115,7 @@ def utf8(text: str) -> bytes:
 
 def _range(value: range) -> np.ndarray:
     if value and not _LEAST <= min(value[0], value[-1]) <= max(value[0], value[-1]) <= _MOST:
-        message = f"{value} holds an integer that does not fit int64."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{value} holds an integer that does not fit int64.")
     try:
         return np.arange(value.start, value.stop, value.step, dtype=np.int64)
     except OverflowError:  # the end or the step of the range does not fit int64, although all its values do
@@ -257,8 +256,7 @@ def _stacked(values: Sequence[Any], parts: list[Any]) -> np.ndarray:
         array = np.empty(0, object)
     if array.dtype == object or (array.dtype.kind == "f" and all(part.dtype.kind in "bui" for part in parts)):
         dtypes = sorted({str(part.dtype) for part in parts})
-        message = f"A list becomes one array, and no dtype holds {' and '.join(dtypes)}."
-        raise InvalidTypeError(message, hint=_APART)
+        raise InvalidTypeError(f"A list becomes one array, and no dtype holds {' and '.join(dtypes)}.", hint=_APART)
     return array
 
 
@@ -309,8 +307,7 @@ def _part(value: Any) -> Any:
         raise InvalidTypeError(message, hint=hint)
     if value is None or isinstance(value, (Mapping, SparseTensor, RaggedTensor)):
         name = "None" if value is None else f"a {type(value).__name__}"
-        message = f"A list becomes one array, and {name} is no part of an array."
-        raise InvalidTypeError(message, hint=_APART)
+        raise InvalidTypeError(f"A list becomes one array, and {name} is no part of an array.", hint=_APART)
     return as_leaf(value)
 
 

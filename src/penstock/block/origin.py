@@ -130,5 +130,4 @@ def common_shape(origins: Sequence[Origin]) -> tuple[int, ...]:
 def numbered(origin: Origin, files: dict[str, int]) -> np.ndarray:
     """Return the files of an origin by their numbers in `files`, and add new names to `files`."""
     numbers = np.array([*(files.setdefault(name, len(files)) for name in origin.files), NOBODY], np.int64)
-    found: np.ndarray = numbers[origin.file]
-    return found
+    return numbers[origin.file]

@@ -112,8 +112,7 @@ class ScanState:
         except InvalidTypeError as error:
             if self._structure.is_leaf and is_nest(leaves[0]):
                 raise self._other_structure(leaves[0]) from None
-            message = f"The function returned no state: {error.message}"
-            raise InvalidTypeError(message, hint=error.hint) from None
+            raise InvalidTypeError(f"The function returned no state: {error.message}", hint=error.hint) from None
 
     def _other_structure(self, nest: Any) -> InvalidTypeError:
         expected, found = self._structure.describe(), flatten(nest)[1].describe()

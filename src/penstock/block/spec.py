@@ -26,8 +26,7 @@ def as_dtype(dtype: Any) -> DType:
     try:
         found = np.dtype(dtype)
     except TypeError as error:
-        message = f"dtype must be a numpy dtype or bytes, got {dtype!r}."
-        raise InvalidTypeError(message) from error
+        raise InvalidTypeError(f"dtype must be a numpy dtype or bytes, got {dtype!r}.") from error
     return bytes if found.kind in "SUOT" else found.newbyteorder("=")
 
 
@@ -60,7 +59,7 @@ class _Shaped:
     def as_value(self) -> TensorSpec | RaggedTensorSpec | SparseTensorSpec:
         """Return the spec of the value outside a RaggedTensor."""
         found: Any = self
-        return found  # type: ignore[no-any-return]
+        return found
 
     def relax(self, other: LeafSpec, *, any_rank: bool = False) -> Self | None:
         """Return the narrowest spec that both satisfy, or None. With `any_rank`, ranks may differ."""
@@ -168,8 +167,7 @@ class RaggedTensorSpec(_Shaped):
     ) -> None:
         splits = as_dtype(row_splits_dtype)
         if splits not in (np.dtype(np.int32), np.dtype(np.int64)):
-            message = f"row_splits_dtype must be int32 or int64, got {dtype_name(splits)}."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"row_splits_dtype must be int32 or int64, got {dtype_name(splits)}.")
         if ragged_rank is None:
             ragged_rank = max((axis for axis, dim in enumerate(shape or ()) if dim is None), default=shape is None)
         _Shaped.__init__(self, shape, dtype)

@@ -88,13 +88,7 @@ class Structure:
         if self.kind is None:
             return columns[0]
         if not columns:
-            msg = "a structure without leaves has no rows"
-            raise ValueError(msg)
-        if self.kind is tuple and self.flat:
-            return list(zip(*columns, strict=True))
-        if self.kind is dict and self.flat:
-            names = self.names
-            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+            raise ValueError("a structure without leaves has no rows")
         return self._rows(columns, len(columns[0]))
 
     def _rows(self, columns: Sequence[list[Any]], count: int) -> list[Any]:
@@ -102,12 +96,18 @@ class Structure:
             return columns[0]
         if not self.children:
             return [self._assemble(()) for _ in range(count)]
-        parts, at = [], 0
-        for child in self.children:
-            parts.append(child._rows(columns[at : at + child.size], count))
-            at += child.size
-        rows = zip(*parts, strict=True)
-        return list(rows) if self.kind is tuple else [self._assemble(row) for row in rows]
+        parts: Sequence[list[Any]] = columns
+        if not self.flat:
+            parts, at = [], 0
+            for child in self.children:
+                parts.append(child._rows(columns[at : at + child.size], count))
+                at += child.size
+        if self.kind is tuple:
+            return list(zip(*parts, strict=True))
+        if self.kind is dict:
+            names = self.names
+            return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+        return [self._assemble(row) for row in zip(*parts, strict=True)]
 
     def flatten(self, element: Any) -> list[Any]:
         """Return the leaves of an element of this structure. Raise InvalidTypeError for another structure."""
@@ -116,44 +116,23 @@ class Structure:
         parts = self._parts_of_flat(element)
         if parts is not None:
             return parts
-        leaves: list[Any] = []
-        if not self.flat and self._take(element, leaves) and _LEAVES.issuperset(map(type, leaves)):
-            return leaves
+        collected: list[Any] = []
+        if self._collect(element, collected) and _LEAVES.issuperset(map(type, collected)):
+            return collected
         leaves, found = flatten(element)
         if found == self:
             return leaves
-        if found.same_as(self):
-            return self._in_order(element)
+        if found.same_as(self):  # with dict keys in another order
+            return collected
         message = f"The structure of the element changed: expected {self.describe()}, got {found.describe()}."
         raise InvalidTypeError(message, hint=SAME_NEST)
 
-    def _take(self, element: Any, leaves: list[Any]) -> bool:
-        """Append the leaves of an element made of tuples and dicts. Return False for any other element."""
-        kind = self.kind
-        if kind is None:
-            leaves.append(element)
-            return True
-        if type(element) is not kind or not isinstance(element, (tuple, dict)) or len(element) != len(self.children):
-            return False
-        try:
-            parts = element if isinstance(element, tuple) else [element[name] for name in self.names]
-        except KeyError:
-            return False
-        if self.flat:
-            leaves += parts
-            return True
-        return all(child._take(part, leaves) for child, part in zip(self.children, parts, strict=True))
-
     def flatten_up_to(self, element: Any) -> list[Any]:
         """Return the leaves like `flatten`, but accept any value, even a tuple, where this structure has a leaf."""
-        parts = self._parts_of_flat(element)
-        if parts is not None:
-            return parts
         leaves: list[Any] = []
         if not self._collect(element, leaves):
             self.flatten(element)  # raises an error that names the difference
-            msg = "a structure that differs and does not"
-            raise AssertionError(msg)
+            raise AssertionError("a structure that differs and does not")
         return leaves
 
     def _parts_of_flat(self, element: Any) -> list[Any] | None:
@@ -168,25 +147,29 @@ class Structure:
         return None
 
     def _collect(self, element: Any, leaves: list[Any]) -> bool:
-        if self.kind is None:
+        """Append the values where this structure has leaves. Return False for an element of another structure."""
+        kind = self.kind
+        if kind is None:
             leaves.append(element)
             return True
-        if self.kind is dict:
-            if not isinstance(element, Mapping) or element.keys() != set(self.names):
+        parts: Sequence[Any]
+        if kind is dict:
+            if type(element) is not dict and isinstance(element, Mapping):
+                element = dict(element)
+            if type(element) is not dict or len(element) != len(self.names):
                 return False
-        elif type(element) is not self.kind or (isinstance(element, tuple) and len(element) != len(self.children)):
+            try:
+                parts = [element[name] for name in self.names]
+            except KeyError:
+                return False
+        elif type(element) is not kind or (isinstance(element, tuple) and len(element) != len(self.children)):
             return False
-        return all(
-            child._collect(part, leaves) for part, child in zip(_parts(element, self), self.children, strict=True)
-        )
-
-    def _in_order(self, element: Any) -> list[Any]:
-        if self.kind is None:
-            return [element]
-        leaves: list[Any] = []
-        for part, child in zip(_parts(element, self), self.children, strict=True):
-            leaves.extend(child._in_order(part))
-        return leaves
+        else:
+            parts = element if isinstance(element, tuple) else _fields_of(element, self.names)
+        if self.flat:
+            leaves += parts
+            return True
+        return all(child._collect(part, leaves) for child, part in zip(self.children, parts, strict=True))
 
     def same_as(self, other: Structure) -> bool:
         """Return True if the structures are equal, in any order of dict keys."""
@@ -316,14 +299,6 @@ def _is_object_with_fields(value: Any) -> bool:
 def is_nest(value: Any) -> bool:
     """Return True if a value is a nest (tuple, dict, an object with fields), not a leaf."""
     return isinstance(value, (tuple, Mapping)) or _is_object_with_fields(value)
-
-
-def _parts(element: Any, structure: Structure) -> list[Any]:
-    if structure.kind is tuple or isinstance(element, tuple):
-        return list(element)
-    if structure.kind is dict:
-        return [element[name] for name in structure.names]
-    return _fields_of(element, structure.names)
 
 
 def _node(kind: type, names: tuple[Any, ...], children: list[Structure]) -> Structure:

@@ -74,11 +74,10 @@ class SparseTensor(_NoArray):
         indices, values = np.asarray(self.indices, np.int64), np.asarray(self.values)
         dense_shape = np.asarray(self.dense_shape, np.int64)
         if dense_shape.ndim != 1 or values.ndim != 1 or indices.shape != (len(values), len(dense_shape)):
-            message = (
+            raise InvalidArgumentError(
                 f"A sparse tensor needs indices of shape (values, rank), got indices {indices.shape}, "
                 f"values {values.shape} and dense_shape {dense_shape.shape}."
             )
-            raise InvalidArgumentError(message)
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "dense_shape", dense_shape)
@@ -114,8 +113,7 @@ class SparseTensor(_NoArray):
         """
         ranks = {len(row.dense_shape) for row in rows}
         if len(ranks) != 1:
-            message = f"SparseTensor.stack needs rows of one rank, got ranks {sorted(ranks)}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"SparseTensor.stack needs rows of one rank, got ranks {sorted(ranks)}.")
         outer = np.repeat(np.arange(len(rows)), [len(row.values) for row in rows])
         indices = np.column_stack([outer, np.concatenate([row.indices for row in rows])])
         shape = np.max([row.dense_shape for row in rows], axis=0)
@@ -181,8 +179,7 @@ class RaggedTensor(_NoArray):
         if splits.dtype != np.int32:
             splits = splits.astype(np.int64, copy=False)
         if splits.ndim != 1 or not len(splits) or splits[0] != 0 or (splits[1:] < splits[:-1]).any():
-            message = "row_splits must be a vector that starts at 0 and never falls."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError("row_splits must be a vector that starts at 0 and never falls.")
         if splits[-1] != len(values):
             message = f"row_splits must end at the number of values: the last is {splits[-1]}, there are {len(values)}."
             raise InvalidArgumentError(message)
@@ -220,8 +217,7 @@ class RaggedTensor(_NoArray):
         [[1, 2], [3]]
         """
         if not rows:
-            message = "RaggedTensor.stack needs at least one row."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError("RaggedTensor.stack needs at least one row.")
         return cls.from_row_lengths(_joined(rows), np.array([len(row) for row in rows], row_splits_dtype))
 
     def __len__(self) -> int:
@@ -230,8 +226,7 @@ class RaggedTensor(_NoArray):
     def __getitem__(self, row: int) -> np.ndarray | RaggedTensor:
         """Return row `row` as a view."""
         if not -len(self) <= row < len(self):
-            message = f"Row {row} of a ragged tensor with {len(self)} rows."
-            raise IndexError(message)
+            raise IndexError(f"Row {row} of a ragged tensor with {len(self)} rows.")
         row %= len(self)
         return _part(self.values, int(self.row_splits[row]), int(self.row_splits[row + 1]))
 
@@ -299,8 +294,7 @@ def _joined(rows: Sequence[np.ndarray | RaggedTensor]) -> np.ndarray | RaggedTen
     ragged = [row for row in rows if isinstance(row, RaggedTensor)]
     plain = [row for row in rows if not isinstance(row, RaggedTensor)]
     if ragged and plain:
-        message = "RaggedTensor.stack needs rows of one kind, got ragged tensors and arrays."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("RaggedTensor.stack needs rows of one kind, got ragged tensors and arrays.")
     if plain:
         return np.concatenate(plain)
     values = _joined([row.values for row in ragged])

@@ -56,39 +56,23 @@ def share_main() -> None:
 # The default pickling of classes with slots costs as much as the rest of the transfer of a small Block.
 
 
-def _block(block: Block) -> tuple[Any, ...]:
-    return Block, (block.structure, block.columns, block.size, block.origin)
-
-
 def _structure(found: Structure) -> str | tuple[Any, ...]:
     if found is LEAF:
         return "LEAF"  # the singleton of the module
     return Structure, (found.kind, found.names, found.children, found.size, found.flat)
 
 
-def _dense(column: DenseColumn) -> tuple[Any, ...]:
-    return DenseColumn, (column.array,)
-
-
-def _bytes(column: BytesColumn) -> tuple[Any, ...]:
-    return BytesColumn, (column.buffers, column.starts, column.lengths, column.which)
-
-
 def _list(column: ListColumn) -> tuple[Any, ...]:
     return ListColumn, (column.items,)
 
 
-def _origin(origin: Origin) -> tuple[Any, ...]:
-    return Origin, (origin.files, origin.file, origin.offset, origin.position)
-
-
-copyreg.pickle(Block, _block)
+copyreg.pickle(Block, lambda block: (Block, (block.structure, block.columns, block.size, block.origin)))
 copyreg.pickle(Structure, _structure)
-copyreg.pickle(DenseColumn, _dense)
-copyreg.pickle(BytesColumn, _bytes)
+copyreg.pickle(DenseColumn, lambda column: (DenseColumn, (column.array,)))
+copyreg.pickle(BytesColumn, lambda one: (BytesColumn, (one.buffers, one.starts, one.lengths, one.which)))
 copyreg.pickle(ListColumn, _list)
 copyreg.pickle(IndexedColumn, _list)
-copyreg.pickle(Origin, _origin)
+copyreg.pickle(Origin, lambda origin: (Origin, (origin.files, origin.file, origin.offset, origin.position)))
 
 
 def unpack(content: bytes | memoryview, buffers: Sequence[Any]) -> Any:

@@ -70,5 +70,4 @@ def _at_home(name: str) -> Path:
     try:
         return Path.home() / name
     except RuntimeError:  # a user without an entry in the system's list, as in some containers
-        message = "there is no home folder for data sets."
-        raise FailedPreconditionError(message, hint=SETTING) from None
+        raise FailedPreconditionError("there is no home folder for data sets.", hint=SETTING) from None

@@ -42,8 +42,7 @@ class InPlace(Reading):
             raise InvalidArgumentError(message, hint=hint)
         self._folder = local(data_dir, "data_dir")
         if not self._folder.is_dir():
-            message = f"there is no folder {str(self._folder)!r}."
-            raise NotFoundError(message, hint=hint, file=str(self._folder))
+            raise NotFoundError(f"there is no folder {str(self._folder)!r}.", hint=hint, file=str(self._folder))
 
     # -- methods of a derived class -------------------------------------------------------------------------------
 

@@ -342,8 +342,7 @@ def _read(folder: Path) -> dict[str, Any]:
 def _split(entry: Any, info: Any, folder: Path) -> SplitInfo:
     lengths = tuple(map(int, entry.get("shardLengths", ())))
     if not lengths and int(entry.get("numShards") or 0):
-        message = f"split {entry['name']!r} has no shardLengths, as before tfds 3"
-        raise ValueError(message)
+        raise ValueError(f"split {entry['name']!r} has no shardLengths, as before tfds 3")
     template, kind = entry.get("filepathTemplate") or TEMPLATE, info.get("fileFormat", "tfrecord")
     names = (info.get("name", ""), entry["name"])
     files = (shard_name(*names, number, len(lengths), template, kind) for number in range(len(lengths)))

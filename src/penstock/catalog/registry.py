@@ -119,8 +119,7 @@ def builder(
     dirs = data_dirs(data_dir)
     kind = builder_class(parsed.name)
     if kind is None and parsed.name in _IN_PLACE and config is None and matches(InPlace.VERSION, version):
-        made: Reading = _named(_IN_PLACE[parsed.name])(data_dir, **arguments)
-        return made
+        return _named(_IN_PLACE[parsed.name])(data_dir, **arguments)
     if kind is not None and matches(kind.VERSION, version) and _makes(kind, config):
         if config is not None:
             arguments["config"] = config

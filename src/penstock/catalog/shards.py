@@ -273,8 +273,7 @@ def check_format(file_format: str) -> None:
 def _made(name: str, make: Any) -> ShardFile:
     """Return the open shard. Access by number needs a local file, so a shard at a URL is copied first."""
     if not storage.is_url(name):
-        local: ShardFile = make(name, None)
-        return local
+        return make(name, None)
     copy_of = storage.copied(name)
     try:
         file: ShardFile = make(name, copy_of)

@@ -103,8 +103,7 @@ class ReadInstruction(AbstractSplit):
         count = sum(lengths)
         start, stop = self._edges(count, lengths)
         if abs(start) > count or abs(stop) > count:
-            message = f"the slice {str(self)!r} is out of range."
-            raise InvalidArgumentError(message, hint=what_there_is(splits))
+            raise InvalidArgumentError(f"the slice {str(self)!r} is out of range.", hint=what_there_is(splits))
         start, stop = (edge + count if edge < 0 else edge for edge in (start, stop))
         return [SplitRange(self.split_name, start, max(start, stop))]
 
@@ -233,8 +232,7 @@ def as_split(spec: Any) -> AbstractSplit:
     if isinstance(spec, AbstractSplit):
         return spec
     if not isinstance(spec, str):
-        message = f"a split must be text or a ReadInstruction, got {type(spec).__name__}."
-        raise InvalidTypeError(message, hint=_HINT)
+        raise InvalidTypeError(f"a split must be text or a ReadInstruction, got {type(spec).__name__}.", hint=_HINT)
     return reduce(lambda left, right: left + right, [_parsed(part.strip(), spec) for part in spec.split("+")])
 
 
@@ -287,8 +285,7 @@ def _not_a_split(spec: str) -> InvalidArgumentError:
 def known(splits: Mapping[str, Any], name: str) -> Any:
     """Return the split of that name. Raises InvalidArgumentError for an unknown name."""
     if name not in splits:
-        message = f"there is no split {name!r}."
-        raise InvalidArgumentError(message, hint=what_there_is(splits))
+        raise InvalidArgumentError(f"there is no split {name!r}.", hint=what_there_is(splits))
     return splits[name]
 
 

@@ -42,11 +42,9 @@ def run(chosen: argparse.Namespace) -> int:
     from penstock.errors import InvalidArgumentError
 
     if chosen.sheet and len(chosen.paths) > 1:
-        message = f"--sheet draws the images of one path, got {len(chosen.paths)}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"--sheet draws the images of one path, got {len(chosen.paths)}.")
     if chosen.n < 0:
-        message = f"-n must be at least 0, got {chosen.n}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"-n must be at least 0, got {chosen.n}.")
     told = [_described(path, chosen) for path in chosen.paths]
     if chosen.json:
         print(json.dumps(told if len(told) > 1 else told[0], indent=1, default=str))

@@ -35,8 +35,7 @@ class _Taught(type):
         return isinstance(value, cls.__bases__[1])
 
     def __getattr__(cls, name: str) -> Any:
-        owner = f"tf.{cls.__name__}"
-        raise unknown(owner, name, _MISSING, dir(cls))
+        raise unknown(f"tf.{cls.__name__}", name, _MISSING, dir(cls))
 
 
 def _held(value: Any, name: str) -> Any:
@@ -94,8 +93,7 @@ class _Composite:
         return repr(self)
 
     def __getattr__(self, name: str) -> Any:
-        owner = f"tf.{type(self).__name__}"
-        raise unknown(owner, name, _MISSING, dir(type(self)))
+        raise unknown(f"tf.{type(self).__name__}", name, _MISSING, dir(type(self)))
 
 
 class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):

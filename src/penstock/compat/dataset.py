@@ -59,8 +59,7 @@ class TensorIterator:
         except StopIteration:
             from penstock.errors import OutOfRangeError
 
-            message = "End of sequence"
-            raise OutOfRangeError(message) from None
+            raise OutOfRangeError("End of sequence") from None
 
     def get_next_as_optional(self) -> Any:
         """Return the next element as an optional value with `has_value()` and `get_value()`."""
@@ -206,8 +205,7 @@ class Dataset(ps.Dataset):
     def __getattr__(self, name: str) -> Any:
         if isinstance(getattr(Dataset, name, None), property):
             return object.__getattribute__(self, name)  # raises the AttributeError of the property
-        owner = "tf.data.Dataset"
-        raise unknown(owner, name, _METHODS, dir(Dataset))
+        raise unknown("tf.data.Dataset", name, _METHODS, dir(Dataset))
 
 
 CONVERSIONS[ps.Dataset] = ours

@@ -34,8 +34,7 @@ class DType:
     def dtype(self) -> np.dtype:
         """The numpy dtype. numpy reads this attribute wherever it accepts a dtype."""
         if self.name == "bfloat16":
-            found: np.dtype = np.dtype(_ml_dtypes().bfloat16)
-            return found
+            return np.dtype(_ml_dtypes().bfloat16)
         return np.dtype(_NAMES[self.name])
 
     @property
@@ -138,8 +137,7 @@ def _as_dtype(dtype: Any) -> DType:
     if found is not None and found.kind in "SUO":
         return DTYPES["string"]
     if found is None or found.name not in DTYPES:
-        message = f"{dtype!r:.60} is no dtype of an element."
-        raise InvalidTypeError(message, hint=f"There are {', '.join(DTYPES)}.")
+        raise InvalidTypeError(f"{dtype!r:.60} is no dtype of an element.", hint=f"There are {', '.join(DTYPES)}.")
     return DTYPES[found.name]
 
 

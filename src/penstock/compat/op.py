@@ -195,7 +195,7 @@ def op(
         marked: Any = known(call)
         if draws:
             marked.__penstock_draws__ = True
-        return marked  # type: ignore[no-any-return]
+        return marked
 
     return decorate
 
@@ -228,8 +228,7 @@ def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value,
             )
             return structure.build([raised(leaf) for leaf in leaves])
         if draws:
-            message = f"a parameter of {function.__name__} that differs between elements"
-            raise NotTraceable(message)
+            raise NotTraceable(f"a parameter of {function.__name__} that differs between elements")
         return applied(function.__name__, function, args, kwargs)
 
     return known(call)
@@ -252,8 +251,7 @@ def named(function: Any, name: str, description: str | None) -> Any:
 def _seed_of(named: dict[str, Any]) -> int | None:
     seed = named.pop("seed", None)
     if isinstance(seed, OperandPlace):
-        message = "a seed that differs between elements"
-        raise NotTraceable(message)
+        raise NotTraceable("a seed that differs between elements")
     return None if seed is None else int(seed)
 
 
@@ -325,8 +323,7 @@ def _tried(name: str, call: _Call, specs: Sequence[Any]) -> tuple[list[LeafSpec]
     for other in others:
         relaxed = [a.relax(b) if type(a) is type(b) else None for a, b in zip(found, other, strict=False)]
         if len(found) != len(other) or None in relaxed:
-            message = f"{name} gives values whose rank differs between elements"
-            raise NotTraceable(message)
+            raise NotTraceable(f"{name} gives values whose rank differs between elements")
         found = [spec for spec in relaxed if spec is not None]
     return found, structure
 
@@ -357,8 +354,7 @@ def _probe(spec: Any, extent: int, number: int) -> Any:
     if isinstance(spec, Const):
         return spec.value
     if not isinstance(spec, TensorSpec) or spec.open_rank:
-        message = "an operation on what is not an array"
-        raise NotTraceable(message)
+        raise NotTraceable("an operation on what is not an array")
     shape = tuple(extent if known is None else known for known in spec.shape)
     if spec.dtype is bytes:
         found = np.empty(shape, object)

@@ -79,8 +79,7 @@ def converted(value: Any, dtype: np.dtype) -> Any:
         if type(value) is Tracer:
             return value if dtype_of(value) == dtype else value.astype(dtype)
         if value is None:
-            message = "None is no operand of a tensor."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError("None is no operand of a tensor.")
         listed = isinstance(value, (list, tuple))
         array = whole(value)
         python = {"u": "i", "V": "f"}.get(array.dtype.kind, array.dtype.kind)

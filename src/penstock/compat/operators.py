@@ -72,8 +72,7 @@ def _whole(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
     def checked(left: Any, right: Any) -> Any:
         if not right.all():
-            message = "Integer division by zero."
-            raise InvalidArgumentError(message, hint="tf.where(y == 0, 1, y) is never 0.")
+            raise InvalidArgumentError("Integer division by zero.", hint="tf.where(y == 0, 1, y) is never 0.")
         return ufunc(left, right)
 
     def call(left: Any, right: Any) -> Any:

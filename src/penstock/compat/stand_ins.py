@@ -31,21 +31,18 @@ def _static(part: Any) -> Any:
 def _whole(value: Any) -> int:
     found = getattr(value, "_value", value)
     if isinstance(found, (bool, np.bool_)) or not isinstance(found, (int, np.integer)):
-        message = "it looks at a value: an index that differs between elements"
-        raise NotTraceable(message)
+        raise NotTraceable("it looks at a value: an index that differs between elements")
     return int(found)
 
 
 def _getitem_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     spec, index = specs[0], params["index"]
     if not isinstance(spec, TensorSpec) or spec.open_rank:
-        message = "an index into what is not an array"
-        raise NotTraceable(message)
+        raise NotTraceable("an index into what is not an array")
     taken = sum(part is not None and part is not Ellipsis for part in index)
     missing = len(spec.shape) - taken
     if missing < 0 or index.count(Ellipsis) > 1:
-        message = "an index with more parts than the value has dimensions"
-        raise NotTraceable(message)
+        raise NotTraceable("an index with more parts than the value has dimensions")
     parts = index if Ellipsis in index else (*index, Ellipsis)
     shape: list[int | None] = []
     extents = iter(spec.shape)
@@ -60,8 +57,7 @@ def _getitem_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[Tenso
         else:
             extent = next(extents)
             if extent is not None and not -extent <= part < extent:
-                message = "an index outside of the value"
-                raise NotTraceable(message)
+                raise NotTraceable("an index outside of the value")
     return [TensorSpec(shape, spec.dtype)]
 
 

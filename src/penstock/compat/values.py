@@ -35,8 +35,7 @@ def dtype_of(value: Any) -> np.dtype:
         return TEXT if spec.dtype is bytes else value.dtype
     if isinstance(value, (RaggedTensor, SparseTensor)):
         value = value.values
-    found: np.dtype = getattr(value, "dtype", TEXT)
-    return found
+    return getattr(value, "dtype", TEXT)
 
 
 def one_text(text: Any) -> Any:
@@ -79,8 +78,7 @@ class TensorShape(tuple[Any, ...]):
 
     def assert_is_compatible_with(self, other: Any) -> None:
         if not self.is_compatible_with(other):
-            message = f"The shapes {list(self)} and {list(other)} are not compatible."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"The shapes {list(self)} and {list(other)} are not compatible.")
 
     def concatenate(self, other: Any) -> TensorShape:
         return TensorShape((*self, *other))
@@ -123,8 +121,7 @@ class Value:
         """Return the value as an array, a number or bytes, in memory of its own."""
         value = self._value
         if type(value) is Tracer:
-            message = "it asks a tensor for its value"
-            raise NotTraceable(message)
+            raise NotTraceable("it asks a tensor for its value")
         return value.copy() if isinstance(value, np.ndarray) else value
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -172,8 +169,7 @@ class Value:
         try:
             return raised(one_text(self._value)[tuple(map(_indexing, index))])
         except IndexError as error:
-            message = f"x[{key!r:.60}] of a tensor of shape {list(self.shape)}: {error}."
-            raise InvalidArgumentError(message) from None
+            raise InvalidArgumentError(f"x[{key!r:.60}] of a tensor of shape {list(self.shape)}: {error}.") from None
 
     def __setitem__(self, key: Any, value: Any) -> None:
         message = "A tensor does not support item assignment."
@@ -181,14 +177,12 @@ class Value:
 
     def __len__(self) -> int:
         if not self.ndim:
-            message = "A tensor without dimensions has no len()."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError("A tensor without dimensions has no len().")
         return len(self._value)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
-            message = "Cannot iterate over a tensor without dimensions."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError("Cannot iterate over a tensor without dimensions.")
         return map(raised, self._value)
 
     def __bool__(self) -> bool:
@@ -206,8 +200,7 @@ class Value:
     def __getattr__(self, name: str) -> Any:
         from penstock.compat.teaching import unknown
 
-        owner = "tf.Tensor"
-        raise unknown(owner, name, NUMPYS, dir(Tensor))
+        raise unknown("tf.Tensor", name, NUMPYS, dir(Tensor))
 
     def __str__(self) -> str:
         return f"tf.Tensor({self._value}, shape={self.shape}, dtype={self.dtype.name})"
@@ -330,8 +323,7 @@ def array_of(value: Any, dtype: Any = None) -> Any:
         array = _as_bytes(array, value)
     elif wanted is not None:
         if wanted.name == "string" and array.size:
-            message = f"{value!r:.60} is no text."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"{value!r:.60} is no text.")
         array = array.astype(wanted.dtype, copy=False)
     elif python and array.dtype == np.float64:
         array = array.astype(np.float32)

@@ -102,8 +102,7 @@ def at(dataset: Dataset, index: int) -> Any:
         np.int64(4)
     """
     if not isinstance(dataset, Dataset):
-        message = f"at needs a Dataset, got {type(dataset).__name__}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"at needs a Dataset, got {type(dataset).__name__}.")
     return dataset.at(index)
 
 
@@ -134,8 +133,7 @@ def index_shuffle(index: Any, seed: Any, max_index: int) -> Any:
     """
     most = check_int("max_index", max_index, least=0, hint="The largest index: one less than the number of elements.")
     if most >= MOST:
-        message = f"max_index must be below 2**63, got max_index={most}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"max_index must be below 2**63, got max_index={most}.")
     found = np.asarray(index)
     if found.dtype.kind not in "iu":
         message = f"index must be an integer or an array of integers, got {type(index).__name__} of {found.dtype}."
@@ -151,8 +149,7 @@ def index_shuffle(index: Any, seed: Any, max_index: int) -> Any:
 def _key(seed: Any) -> int:
     parts = np.atleast_1d(np.asarray(seed))
     if parts.dtype.kind not in "iu" or parts.ndim > 1 or not 1 <= len(parts) <= 3:
-        message = f"seed must be an integer or a list of up to three, got seed={seed!r:.60}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"seed must be an integer or a list of up to three, got seed={seed!r:.60}.")
     return fold(_INDEX, *parts.tolist())
 
 

@@ -80,8 +80,7 @@ class Base:
     _whole: ClassVar[type[Dataset]]  # the class with all methods
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        msg = "Create a Dataset with a constructor, such as Dataset.range or TFRecordDataset."
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError("Create a Dataset with a constructor, such as Dataset.range or TFRecordDataset.")
 
     @staticmethod
     def _of(plan: Node, options: Options = NOTHING_SET) -> Dataset:

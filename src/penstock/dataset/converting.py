@@ -207,8 +207,7 @@ def _as_table(table: Any, name: str) -> Any:
         try:
             return pa.Table.from_batches(table)
         except pa.ArrowInvalid as error:
-            message = f"The record batches differ in their schemas: {error}"
-            raise InvalidTypeError(message) from error
+            raise InvalidTypeError(f"The record batches differ in their schemas: {error}") from error
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
     message = f"{name} takes a table, got {type(table).__name__}."
@@ -226,8 +225,7 @@ def _table_of_pandas(frame: Any, columns: Sequence[str] | None) -> Any:
     known = [str(column) for column in frame.columns]
     missing = [name for name in columns or () if name not in known]
     if missing:
-        message = f"There is no column {missing[0]!r}; the columns are {', '.join(known)}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"There is no column {missing[0]!r}; the columns are {', '.join(known)}.")
     names, arrays = [], []
     for place, name in enumerate(known):
         if columns is not None and name not in columns:

@@ -67,15 +67,13 @@ class Create(Base):
         try:
             numbers = range(*args)
         except ValueError as error:
-            message = "The step of a range must not be 0."
-            raise InvalidArgumentError(message) from error
+            raise InvalidArgumentError("The step of a range must not be 0.") from error
         except TypeError as error:
             message = f"Dataset.range takes (stop), (start, stop) or (start, stop, step) as integers, got {args!r}."
             raise InvalidTypeError(message) from error
         dtype = as_dtype(output_type)
         if dtype is bytes:
-            message = "Dataset.range gives numbers; output_type must be a numeric dtype."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError("Dataset.range gives numbers; output_type must be a numeric dtype.")
         _check_range(numbers, dtype)
         return of_source(RangeSource(numbers, dtype))
 
@@ -218,8 +216,7 @@ class Create(Base):
         patterns = [file_pattern] if isinstance(file_pattern, (str, os.PathLike)) else list(file_pattern)
         files = [name for pattern in patterns for name in glob(os.fspath(pattern))]
         if not files:
-            message = "list_files was given no pattern."
-            raise NotFoundError(message)
+            raise NotFoundError("list_files was given no pattern.")
         plan: Node = Scan(source=strings_source(files, f"list_files({len(files)} files)"))
         if shuffle is not False:
             plan = Shuffle(input=plan, buffer_size=len(files), seed=seed)
@@ -264,8 +261,7 @@ class Create(Base):
             [10, 11, 12]
         """
         if (datasets is None) == (not args):
-            message = "zip takes data sets as arguments, or as datasets=, and not both."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError("zip takes data sets as arguments, or as datasets=, and not both.")
         nest = datasets if datasets is not None else args[0] if len(args) == 1 else args
         parts, structure = flatten(nest)
         return _zipped(parts, structure)
@@ -316,11 +312,9 @@ def _check_range(numbers: range, dtype: np.dtype) -> None:
     if dtype.kind in "iu" and not -(1 << 63) <= least <= most < 1 << 63:
         bounds = np.iinfo(dtype)
         if not bounds.min <= least <= most <= bounds.max:
-            message = f"The numbers of {numbers} do not fit {dtype}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"The numbers of {numbers} do not fit {dtype}.")
     if (most - least) // abs(numbers.step) >= sys.maxsize:
-        message = f"{numbers} has more numbers than a data set may have elements, {sys.maxsize}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{numbers} has more numbers than a data set may have elements, {sys.maxsize}.")
 
 
 def _check_generator(value: Any) -> None:

@@ -246,8 +246,7 @@ class Dataset(
                 return made if other is None else _Told(made.spec, _both(made.certain, other.certain))
         for element in self._first_of(plan):
             return _of_one(map_leaves(spec_of, element))
-        message = "The spec of a data set without elements is not known."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError("The spec of a data set without elements is not known.")
 
     def _made_by(self, plan: FlatMap | Interleave | GroupByWindow, number: int) -> _Told | None:
         """Return the facts about the data set of element `number`, or None if there is no such element."""
@@ -309,8 +308,7 @@ class Dataset(
         if count == UNKNOWN_CARDINALITY:
             count = counted(self._plan)
         if count == INFINITE_CARDINALITY:
-            message = "The data set is infinite."
-            raise InvalidTypeError(message, hint="Bound it with take().")
+            raise InvalidTypeError("The data set is infinite.", hint="Bound it with take().")
         if count == UNKNOWN_CARDINALITY:
             message = "The length of this data set is unknown before an iteration."
             raise InvalidTypeError(message, hint="Count with sum(1 for _ in ds).")

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.dataset.base import Base, Located
 from penstock.errors import InvalidArgumentError, optional_package, user_location
@@ -63,9 +64,6 @@ def _part(plan: Node, count: int, index: int) -> Node:
         raise InvalidArgumentError(message, hint=hint)
     even = plan if size == INFINITE_CARDINALITY or size % count == 0 else Take(input=plan, count=size - size % count)
     return Shard(input=even, num_shards=count, index=index)
-
-
-T = TypeVar("T")
 
 
 class Frameworks(Base):
@@ -133,29 +131,20 @@ class Frameworks(Base):
             tensor([0.0000, 0.5000, 1.0000]) torch.int64
             tensor([1.5000, 2.0000]) torch.int64
         """
-        return _told("to_torch", lambda: self._to_torch(device, pin_memory, prefetch, dtype, as_numpy, shard, ragged))
+        with Located("to_torch"):
+            from penstock.adaptors.loader import share_of
+            from penstock.adaptors.torch import Tensors, TorchLoader, agree, own_part, world
 
-    def _to_torch(
-        self, device: Any, pin_memory: Any, prefetch: Any, dtype: Any, as_numpy: Any, shard: Any, ragged: Any
-    ) -> TorchLoader:
-        from penstock.adaptors.loader import identity, share_of
-        from penstock.adaptors.torch import Tensors, TorchLoader, agree, own_part, world
-
-        torch = optional_package("torch", "to_torch", "torch")
-        share = share_of(shard, "rank", lambda: own_part(torch))
-        if shard is None:
-            _warn_of_ranks(self._plan, world(torch)[0], "rank")
-        dataset = self._part(share)
-        agreed = None
-        if share is not None and share.own and share.count > 1:
-
-            def agreed(epoch: int) -> None:
-                agree(torch, identity(self._plan, self._settings(), epoch, self.cardinality()))
-
-        tensors = Tensors(torch, dtype, as_numpy, dataset._plan.spec, ragged)
-        return TorchLoader(
-            dataset, torch, tensors, device=device, pin_memory=pin_memory, prefetch=prefetch, agreed=agreed
-        )
+            torch = optional_package("torch", "to_torch", "torch")
+            share = share_of(shard, "rank", lambda: own_part(torch))
+            if shard is None:
+                _warn_of_ranks(self._plan, world(torch)[0], "rank")
+            dataset = self._part(share)
+            agreed = self._agreed(share, partial(agree, torch))
+            tensors = Tensors(torch, dtype, as_numpy, dataset._plan.spec, ragged)
+            return TorchLoader(
+                dataset, torch, tensors, device=device, pin_memory=pin_memory, prefetch=prefetch, agreed=agreed
+            )
 
     def as_iterable_dataset(self) -> Any:
         """Return a `torch.utils.data.IterableDataset` of the same elements, for torch's own DataLoader.
@@ -179,12 +168,10 @@ class Frameworks(Base):
             >>> [batch.tolist() for batch in torch.utils.data.DataLoader(ds, batch_size=None)]
             [[0, 1], [2, 3], [4]]
         """
-        return _told("as_iterable_dataset", self._as_iterable_dataset)
+        with Located("as_iterable_dataset"):
+            from penstock.adaptors.torch import iterable_type
 
-    def _as_iterable_dataset(self) -> Any:
-        from penstock.adaptors.torch import iterable_type
-
-        return iterable_type()(copy(self))
+            return iterable_type()(copy(self))
 
     def to_jax(
         self,
@@ -228,25 +215,17 @@ class Frameworks(Base):
             >>> [batch.tolist() for batch in ps.Dataset.range(5).batch(3).to_jax()]
             [[0, 1, 2], [3, 4]]
         """
-        return _told("to_jax", lambda: self._to_jax(sharding, prefetch, as_numpy, shard))
+        with Located("to_jax"):
+            from penstock.adaptors.jax import Arrays, JaxLoader, agree, own_part
+            from penstock.adaptors.loader import share_of
 
-    def _to_jax(self, sharding: Any, prefetch: Any, as_numpy: Any, shard: Any) -> JaxLoader:
-        from penstock.adaptors.jax import Arrays, JaxLoader, agree, own_part
-        from penstock.adaptors.loader import identity, share_of
-
-        jax = optional_package("jax", "to_jax", "jax")
-        share = share_of(shard, "process", lambda: own_part(jax))
-        if shard is None:
-            _warn_of_ranks(self._plan, own_part(jax)[0], "process")
-        dataset = self._part(share)
-        agreed = None
-        if share is not None and share.own and share.count > 1:
-
-            def agreed(epoch: int) -> None:
-                agree(identity(self._plan, self._settings(), epoch, self.cardinality()))
-
-        arrays = Arrays(jax, sharding, as_numpy, dataset._plan.spec)
-        return JaxLoader(dataset, jax, arrays, prefetch=prefetch, agreed=agreed)
+            jax = optional_package("jax", "to_jax", "jax")
+            share = share_of(shard, "process", lambda: own_part(jax))
+            if shard is None:
+                _warn_of_ranks(self._plan, own_part(jax)[0], "process")
+            dataset = self._part(share)
+            arrays = Arrays(jax, sharding, as_numpy, dataset._plan.spec)
+            return JaxLoader(dataset, jax, arrays, prefetch=prefetch, agreed=self._agreed(share, agree))
 
     def to_keras(self, *, class_weight: Mapping[int, float] | None = None) -> Any:
         """Return an object for `fit`, `evaluate` and `predict` of Keras 3, on every backend.
@@ -274,12 +253,10 @@ class Frameworks(Base):
             >>> adapter.num_batches, [weights.tolist() for x, y, weights in adapter.get_numpy_iterator()]
             (2, [[1.0, 5.0], [1.0]])
         """
-        return _told("to_keras", lambda: self._to_keras(class_weight))
+        with Located("to_keras"):
+            from penstock.adaptors.keras import ClassWeights, adapter_type
 
-    def _to_keras(self, class_weight: Any) -> Any:
-        from penstock.adaptors.keras import ClassWeights, adapter_type
-
-        return adapter_type()(self, None if class_weight is None else ClassWeights(class_weight))
+            return adapter_type()(self, None if class_weight is None else ClassWeights(class_weight))
 
     def to_tf(self) -> Any:
         """Return a `tf.data.Dataset` of the same elements.
@@ -298,13 +275,10 @@ class Frameworks(Base):
             >>> import penstock as ps
             >>> tensors = ps.Dataset.range(3).batch(2).to_tf()  # doctest: +SKIP
         """
-        return _told("to_tf", self._to_tf)
+        with Located("to_tf"):
+            from penstock.adaptors.tensorflow import to_tf
 
-    def _to_tf(self) -> Any:
-        from penstock.adaptors.tensorflow import to_tf
-
-        seen = self._plan.spec is None
-        return to_tf(self.iterator, self._known.spec, self.cardinality(), seen=seen)
+            return to_tf(self.iterator, self._known.spec, self.cardinality(), seen=self._plan.spec is None)
 
     @staticmethod
     def from_tf(dataset: Any) -> Dataset:
@@ -328,7 +302,16 @@ class Frameworks(Base):
             >>> import penstock as ps
             >>> ds = ps.Dataset.from_tf(tf.data.Dataset.range(3))  # doctest: +SKIP
         """
-        return _told("from_tf", lambda: _from_tf(dataset))
+        with Located("from_tf"):
+            from penstock.adaptors.tensorflow import checked, elements, signature
+            from penstock.dataset.create import Create
+
+            tf = checked(dataset)
+            found = Create.from_generator(
+                lambda: elements(tf, dataset), output_signature=signature(tf, dataset.element_spec)
+            )
+            count = int(dataset.cardinality())
+            return found if count == tf.data.UNKNOWN_CARDINALITY else found.assert_cardinality(count)
 
     def _part(self, share: Share | None) -> Any:
         if share is None or share.count == 1:
@@ -339,24 +322,18 @@ class Frameworks(Base):
             raise InvalidArgumentError(message, hint="Use fewer ranks or smaller batches, or repeat() the data set.")
         return part
 
-    def _settings(self) -> tuple[Any, ...]:
-        return self._options.seed, self._options.deterministic
+    def _agreed(self, share: Share | None, agree: Callable[[Any], Any]) -> Callable[[int], None] | None:
+        """Return a function that compares the data sets of all ranks before an epoch, or None without own shards."""
+        if share is None or not share.own or share.count == 1:
+            return None
 
+        def agreed(epoch: int) -> None:
+            from penstock.adaptors.loader import identity
 
-def _from_tf(dataset: Any) -> Dataset:
-    from penstock.adaptors.tensorflow import checked, elements, signature
-    from penstock.dataset.create import Create
+            settings = self._options.seed, self._options.deterministic
+            agree(identity(self._plan, settings, epoch, self.cardinality()))
 
-    tf = checked(dataset)
-    found = Create.from_generator(lambda: elements(tf, dataset), output_signature=signature(tf, dataset.element_spec))
-    count = int(dataset.cardinality())
-    return found if count == tf.data.UNKNOWN_CARDINALITY else found.assert_cardinality(count)
-
-
-def _told(step: str, call: Callable[[], T]) -> T:
-    """Return `call()`. Add the name of the method and the user's line to its errors."""
-    with Located(step):
-        return call()
+        return agreed
 
 
 def _warn_of_ranks(plan: Node, count: int, word: str) -> None:

@@ -80,8 +80,7 @@ def _of_stream(
         names = list(features) if wanted.names is None else list(wanted.names)
         missing = [name for name in names if name not in features]
         if missing:
-            message = f"There is no column {missing[0]!r}; the columns are {', '.join(features)}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"There is no column {missing[0]!r}; the columns are {', '.join(features)}.")
         stream = StreamSource(dataset.select_columns(names), {name: features[name] for name in names}, fill_null)
         return _decoded(of_source(stream), features, names, decode)
     if fill_null is not None or not decode:

@@ -124,7 +124,7 @@ class Indexing(Base, Generic[T_co]):
         if made.error is not None:
             raise made.error
         assert made.block is not None
-        return handed_over(made.block, zero_copy=self._options.zero_copy)[0]  # type: ignore[no-any-return]
+        return handed_over(made.block, zero_copy=self._options.zero_copy)[0]
 
     @overload
     def __getitem__(self, key: slice) -> Dataset[T_co]: ...

@@ -278,8 +278,7 @@ def make_csv_dataset(
 def _matching(file_pattern: Any) -> tuple[str, ...]:
     patterns = [file_pattern] if isinstance(file_pattern, (str, bytes, os.PathLike)) else list(file_pattern)
     if not patterns:
-        message = "file_pattern needs at least one path or pattern, got none."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("file_pattern needs at least one path or pattern, got none.")
     return tuple(sorted({name for pattern in patterns for name in glob(os.fsdecode(pattern))}))
 
 
@@ -291,8 +290,7 @@ def _selected(columns: Sequence[Any] | None, names: list[str]) -> tuple[int, ...
     for column in columns:
         if isinstance(column, str):
             if column not in names:
-                message = f"select_columns names columns of the files, {names}, got {column!r}."
-                raise InvalidArgumentError(message)
+                raise InvalidArgumentError(f"select_columns names columns of the files, {names}, got {column!r}.")
             found.append(names.index(column))
         else:
             number = check_int("select_columns", column, least=0, hint="Columns have names, or numbers from 0.")
@@ -301,8 +299,7 @@ def _selected(columns: Sequence[Any] | None, names: list[str]) -> tuple[int, ...
                 raise InvalidArgumentError(message, hint="Columns are numbered from 0.")
             found.append(number)
     if len(set(found)) < len(found) or not found:
-        message = f"select_columns names columns, each of them once, got {list(columns)}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"select_columns names columns, each of them once, got {list(columns)}.")
     return tuple(sorted(found))
 
 

@@ -96,14 +96,12 @@ map_fn.__penstock_primitive__ = True  # type: ignore[attr-defined]
 def _columns(leaves: list[Any], paths: list[str]) -> tuple[list[Column], int]:
     """Return a column of rows for each component, and the number of rows."""
     if not leaves:
-        message = "map_fn needs at least one array in elems, got an empty nest."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("map_fn needs at least one array in elems, got an empty nest.")
     columns = [_column(leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
     sizes = [len(column) for column in columns]
     if len(set(sizes)) > 1:
         found = ", ".join(f"{path} has {size}" for path, size in zip(paths, sizes, strict=True))
-        message = f"The components of map_fn's elems must have the same number of rows: {found}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"The components of map_fn's elems must have the same number of rows: {found}.")
     return columns, sizes[0]
 
 

@@ -157,18 +157,15 @@ def lifted(
 ) -> Any:
     """Return the result of `map_fn` on placeholders for batches. Raise NotTraceable if it needs real batches."""
     if not all(type(leaf) is Tracer for leaf in leaves):
-        msg = "map_fn takes an argument besides the element"
-        raise NotTraceable(msg)
+        raise NotTraceable("map_fn takes an argument besides the element")
     size, specs = _rows([leaf.spec for leaf in leaves])
     traced = trace(fn, structure, specs)
     graph = traced.graph
     if graph is None:
-        msg = f"map_fn calls its function row by row: {traced.reason}"
-        raise NotTraceable(msg)
+        raise NotTraceable(f"map_fn calls its function row by row: {traced.reason}")
     made = [_tensor(graph.output_spec(k)) for k in range(len(graph.outputs))]
     if signature is not None and (signature.ragged() or not signature.agrees(made, graph.structure)):
-        msg = "map_fn converts its results, or makes them ragged"
-        raise NotTraceable(msg)
+        raise NotTraceable("map_fn converts its results, or makes them ragged")
     operands: list[Any] = list(leaves)
     if graph.random:
         operands.append(_keys(leaves[0].builder, graph, 1 if same else size))
@@ -191,20 +188,17 @@ def _rows(specs: Sequence[LeafSpec]) -> tuple[int | None, list[LeafSpec]]:
     sizes = set()
     for spec in specs:
         if not isinstance(spec, TensorSpec) or not spec.shape:
-            msg = "map_fn over a value that is not an array with rows"
-            raise NotTraceable(msg)
+            raise NotTraceable("map_fn over a value that is not an array with rows")
         sizes.add(spec.shape[0])
         found.append(TensorSpec(spec.shape[1:], spec.dtype))
     if len(sizes) > 1:
-        msg = "map_fn over components whose numbers of rows are not known to be equal"
-        raise NotTraceable(msg)
+        raise NotTraceable("map_fn over components whose numbers of rows are not known to be equal")
     return sizes.pop(), found
 
 
 def _tensor(spec: LeafSpec) -> TensorSpec:
     if not isinstance(spec, TensorSpec):
-        msg = "map_fn returns a value that is not an array"
-        raise NotTraceable(msg)
+        raise NotTraceable("map_fn returns a value that is not an array")
     return spec
 
 

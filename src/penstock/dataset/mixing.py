@@ -191,13 +191,11 @@ class Mixing(Base):
 def _plans(argument: str, datasets: Any) -> tuple[tuple[Node, ...], Options]:
     """Return the plans of a list of data sets, and their merged options."""
     if isinstance(datasets, Base) or not isinstance(datasets, Sequence):
-        message = f"{argument} must be a list of data sets, got {type(datasets).__name__}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"{argument} must be a list of data sets, got {type(datasets).__name__}.")
     options = Options()
     for number, dataset in enumerate(datasets):
         if not isinstance(dataset, Base):
-            message = f"{argument} must be a list of data sets, got {argument}[{number}]={dataset!r:.60}."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"{argument} must be a list of data sets, got {argument}[{number}]={dataset!r:.60}.")
         options = options._merged(dataset._options)
     return tuple(dataset._plan for dataset in datasets), options
 
@@ -220,8 +218,7 @@ def _initial(initial_dist: Any, target: np.ndarray) -> np.ndarray:
     if len(impossible):
         message = f"target_dist asks for class {impossible[0]}, which by initial_dist never comes."
         raise InvalidArgumentError(message, hint="Leave out initial_dist to have it estimated.")
-    scaled: np.ndarray = initial / initial.sum()
-    return scaled
+    return initial / initial.sum()
 
 
 def _mixed(pairs: Node, accepted: Node, weights: Any, seed: int | None) -> Node:

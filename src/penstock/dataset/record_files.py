@@ -236,8 +236,7 @@ def TokenDataset(
     check_choice("documents", documents, DOCUMENTS)
     known = None if dtype is None else as_dtype(dtype)
     if known is bytes or (isinstance(known, np.dtype) and known.kind not in "iu"):
-        message = f"dtype must be a dtype of integers, got {dtype!r}."
-        raise InvalidTypeError(message, hint="nanoGPT writes np.uint16.")
+        raise InvalidTypeError(f"dtype must be a dtype of integers, got {dtype!r}.", hint="nanoGPT writes np.uint16.")
     length = check_int("length", length, least=1, hint="It is the number of tokens in a window.")
     step = length if step is None else step
     source = TokensSource(

@@ -149,16 +149,13 @@ def _classes(root: str, files: _Found, class_names: Any) -> list[str]:
 def _class_numbers(labels: Any, count: int) -> list[int]:
     hint = 'Give one integer per file, "inferred", or None.'
     if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
-        message = f'labels is "inferred", None, or a sequence of integers, got {labels!r:.60}.'
-        raise InvalidTypeError(message, hint=hint)
+        raise InvalidTypeError(f'labels is "inferred", None, or a sequence of integers, got {labels!r:.60}.', hint=hint)
     if len(labels) != count:
-        message = f"There are {count} images and {len(labels)} labels."
-        raise InvalidArgumentError(message, hint=hint)
+        raise InvalidArgumentError(f"There are {count} images and {len(labels)} labels.", hint=hint)
     try:
         return [label.__index__() for label in labels]
     except AttributeError as error:
-        message = f"labels are integers, got {list(labels)!r:.60}."
-        raise InvalidTypeError(message, hint=hint) from error
+        raise InvalidTypeError(f"labels are integers, got {list(labels)!r:.60}.", hint=hint) from error
 
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\Z")

@@ -43,8 +43,7 @@ class Linear:
     steps: int
 
     def __call__(self, step: int) -> np.ndarray:
-        found: np.ndarray = self.stretch(step, 1)[0].reshape(-1)
-        return found
+        return self.stretch(step, 1)[0].reshape(-1)
 
     def stretch(self, step: int, count: int) -> tuple[np.ndarray, int]:
         """Return the weights of `count` steps from `step` on, one row for each; after the last change only one row."""
@@ -84,8 +83,7 @@ def piecewise(entries: Iterable[tuple[int, Any]]) -> Piecewise:
         for step, _ in pairs
     )
     if not steps or steps[0] != 0 or any(a >= b for a, b in pairwise(steps)):
-        message = f"The steps of piecewise must ascend from 0, got {list(steps)}."
-        raise InvalidArgumentError(message, hint=hint)
+        raise InvalidArgumentError(f"The steps of piecewise must ascend from 0, got {list(steps)}.", hint=hint)
     count = len(check_weights("weights", pairs[0][1]))
     return Piecewise(steps, tuple(check_weights("weights", weights, count) for _, weights in pairs))
 

@@ -209,8 +209,7 @@ def JsonLinesDataset(
     """
     given = {} if defaults is None else defaults
     if not isinstance(given, Mapping):
-        message = f"defaults is a dict from keys to values, got defaults={defaults!r:.60}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"defaults is a dict from keys to values, got defaults={defaults!r:.60}.")
     source = JsonLinesSource((), compression_type, buffer_size, defaults=_leaves(given, ()))
     return read_files(filenames, source, num_parallel_reads)
 
@@ -220,8 +219,7 @@ def _leaves(given: Mapping[str, Any], above: tuple[str, ...]) -> Defaults:
     for name, value in given.items():
         path = (*above, name)
         if not isinstance(name, str):
-            message = f"The keys of JSON are text, got {name!r} in defaults."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"The keys of JSON are text, got {name!r} in defaults.")
         if isinstance(value, Mapping):
             found |= _leaves(value, path)
             continue
@@ -287,8 +285,7 @@ def SqlDataset(driver_name: str, data_source_name: str | os.PathLike[str], query
         message = f'driver_name is "sqlite", got driver_name={driver_name!r}.'
         raise InvalidArgumentError(message, hint="For other databases use from_generator, with the driver's cursor.")
     if not isinstance(query, str):
-        message = f"query is a text of SQL, got query={query!r:.60}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"query is a text of SQL, got query={query!r:.60}.")
     leaves, structure = flatten(output_types)
     types = tuple(as_dtype(leaf) for leaf in leaves)
     for dtype in types:
@@ -378,12 +375,10 @@ def CsvDataset(
 def columns_of(name: str, defaults: Sequence[Any]) -> tuple[CsvColumn, ...]:
     """Return the columns for the items of argument `name`: each is a dtype or a default."""
     if isinstance(defaults, (str, bytes)) or not isinstance(defaults, Sequence):
-        message = f"{name} is a list with an item for each column, got {defaults!r:.60}."
-        raise InvalidTypeError(message, hint=_HINT)
+        raise InvalidTypeError(f"{name} is a list with an item for each column, got {defaults!r:.60}.", hint=_HINT)
     columns = tuple(_column(f"item {i} of {name}", default) for i, default in enumerate(defaults))
     if not columns:
-        message = f"{name} needs an item for each column to read, got none."
-        raise InvalidArgumentError(message, hint=_HINT)
+        raise InvalidArgumentError(f"{name} needs an item for each column to read, got none.", hint=_HINT)
     return columns
 
 
@@ -392,20 +387,17 @@ def _column(what: str, default: Any) -> CsvColumn:
         dtype = as_dtype(default)
         if dtype in _DTYPES:
             return CsvColumn(dtype)
-        message = f"{_WANTED}; {what} is {dtype_name(dtype)}."
-        raise InvalidTypeError(message, hint=_HINT)
+        raise InvalidTypeError(f"{_WANTED}; {what} is {dtype_name(dtype)}.", hint=_HINT)
     value = as_leaf(default)
     if isinstance(value, np.ndarray):
         if value.ndim > 1 or value.size > 1:
-            message = f"A default is one value; {what} has shape {value.shape}."
-            raise InvalidArgumentError(message, hint=_HINT)
+            raise InvalidArgumentError(f"A default is one value; {what} has shape {value.shape}.", hint=_HINT)
         dtype = bytes if value.dtype == object else value.dtype
         value = value[0] if value.size else None
     else:
         dtype = value.dtype if isinstance(value, np.generic) else type(value)
     if dtype not in _DTYPES:
-        message = f"{_WANTED}; {what} is {default!r:.60}."
-        raise InvalidTypeError(message, hint=_HINT)
+        raise InvalidTypeError(f"{_WANTED}; {what} is {default!r:.60}.", hint=_HINT)
     return CsvColumn(dtype, value)
 
 
@@ -415,8 +407,7 @@ def text_of(name: str, value: Any) -> bytes:
         return value.encode()
     if isinstance(value, bytes):
         return value
-    message = f"{name} is a text, got {name}={value!r:.60}."
-    raise InvalidTypeError(message, hint="Give it as it stands in the file.")
+    raise InvalidTypeError(f"{name} is a text, got {name}={value!r:.60}.", hint="Give it as it stands in the file.")
 
 
 def delimiter_of(field_delim: Any) -> int:

@@ -421,8 +421,7 @@ class Transform(Base, Generic[T_co]):
             [0, 1, 5, 6]
         """
         if not isinstance(dataset, Base):
-            message = f"concatenate takes a Dataset, got {type(dataset).__name__}."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"concatenate takes a Dataset, got {type(dataset).__name__}.")
         merged = self._options._merged(dataset.options())
         return self._of(Concatenate(parts=(self._plan, dataset._plan)), merged)
 
@@ -517,8 +516,7 @@ class Transform(Base, Generic[T_co]):
             Options(seed=7)
         """
         if not isinstance(options, Options):
-            message = f"with_options takes penstock.Options, got {type(options).__name__}."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"with_options takes penstock.Options, got {type(options).__name__}.")
         return self._of(self._plan, self._options._merged(options))
 
     def apply(self, transformation_func: Callable[[Dataset[T_co]], Dataset[U]]) -> Dataset[U]:
@@ -542,6 +540,5 @@ class Transform(Base, Generic[T_co]):
         """
         found = transformation_func(cast("Dataset[T_co]", self))
         if not isinstance(found, Base):
-            message = f"The function given to apply must return a Dataset, got {type(found).__name__}."
-            raise InvalidTypeError(message)
+            raise InvalidTypeError(f"The function given to apply must return a Dataset, got {type(found).__name__}.")
         return found

@@ -92,8 +92,7 @@ class SmallNet:
         self._best = cells.argmax(axis=1)
         self._pooled = np.concatenate([cells.mean(axis=1), cells.max(axis=1)], axis=1)
         self._cells = cells.shape
-        logits: Floats = self._pooled @ self._weight + self._bias
-        return logits
+        return self._pooled @ self._weight + self._bias
 
     def step(self, images: Floats, labels: NDArray[np.int64]) -> tuple[float, int]:
         """Learn from one batch. Return the mean loss and the number of right answers before the step."""

@@ -29,11 +29,9 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("examples", "epochs", "batch_size"):
             if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}."
-                raise InvalidArgumentError(message)
+                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.step_ms is not None and self.step_ms < 0:
-            message = f"step_ms must not be negative, got {self.step_ms}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"step_ms must not be negative, got {self.step_ms}.")
         if self.out.suffix not in (".png", ".svg"):
             message = f"out must end in .png or .svg, got {str(self.out)!r}."
             raise InvalidArgumentError(message, hint="Both files are written, side by side.")

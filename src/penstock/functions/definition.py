@@ -47,8 +47,7 @@ def parsed_expression(text: str) -> ast.Expression:
 def compiled_tree(module: ast.Module, file: str, flags: int) -> CodeType:
     """Return the code of a tree. Only the `__future__` features in `flags` are on."""
     with _alone():
-        made: CodeType = compile(module, file, "exec", flags=flags, dont_inherit=True)
-        return made
+        return compile(module, file, "exec", flags=flags, dont_inherit=True)
 
 
 @contextlib.contextmanager

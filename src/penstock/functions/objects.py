@@ -96,8 +96,7 @@ def contents(value: Any, *, values: bool = False) -> Iterable[Any] | None:
     """Return the items of a builtin container, or the keys or `values` of a mapping; None for other objects."""
     kind = type(value)
     if kind in MAPPINGS:
-        found: Iterable[Any] = value.values() if values else value.keys()
-        return found
+        return value.values() if values else value.keys()
     if kind in CONTAINERS or issubclass(kind, tuple):
         return tuple.__iter__(value) if issubclass(kind, tuple) else iter(value)
     return None

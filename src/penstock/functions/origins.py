@@ -67,8 +67,7 @@ class Origins(NamedTuple):
         """The origins of a part of the value, or of a container with the value. Only data is allowed."""
         for one in self.objects:
             if not isinstance(one.object, ast.AST) and not is_data(one.object):
-                message = f"passes on `{one.spelled}`, an object of class {type(one.object).__qualname__}"
-                raise SideEffect(message)
+                raise SideEffect(f"passes on `{one.spelled}`, an object of class {type(one.object).__qualname__}")
         return Origins((), self.outside, own=True)
 
 

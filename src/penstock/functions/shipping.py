@@ -198,8 +198,7 @@ def _text_file(file: io.TextIOWrapper) -> tuple[Any, ...]:
     for name in ("stdout", "stderr"):
         if file is getattr(sys, name):
             return getattr, (sys, name)
-    message = "cannot pickle an open file"
-    raise pickle.PicklingError(message)
+    raise pickle.PicklingError("cannot pickle an open file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,7 @@ def _tiktoken(tokeniser: Any, method: str, texts: list[Any], options: Mapping[st
 
 def _sentencepiece(tokeniser: Any, method: str, texts: list[Any], options: Mapping[str, Any]) -> Any:
     if options.get("enable_sampling", getattr(tokeniser, "_enable_sampling", False)):
-        message = "it samples"
-        raise SingleCalls(message)
+        raise SingleCalls("it samples")
     return getattr(tokeniser, method)(texts, **{"num_threads": _threads(), **options})
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    import numpy.typing as npt
 
 MAX_VALUES = 1 << 29  # height x width x channels that a header may claim: TensorFlow's limit
 
@@ -45,8 +42,7 @@ def check_contents(op: str, contents: Any) -> bytes | memoryview:
             if isinstance(contents, str)
             else "For a batch of images call it once per element, before .batch()."
         )
-    message = f"{op} needs the bytes of one encoded image, got {_described(contents)}."
-    raise InvalidTypeError(message, hint=hint)
+    raise InvalidTypeError(f"{op} needs the bytes of one encoded image, got {_described(contents)}.", hint=hint)
 
 
 def _described(value: Any) -> str:
@@ -83,8 +79,7 @@ def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDA
         if 4 in ranks:
             wanted += " or (batch, height, width, channels)"
         hint = "Add the channel axis: image[..., None]." if array.ndim == 2 else None
-        message = f"{op} needs {wanted}, got shape {array.shape}."
-        raise InvalidArgumentError(message, hint=hint)
+        raise InvalidArgumentError(f"{op} needs {wanted}, got shape {array.shape}.", hint=hint)
     if array.shape[-3] in _CHANNELS and array.shape[-1] > _MOST_CHANNELS:
         message = f"{op} needs an image with its channels last, got shape {array.shape}, whose channels come first."
         raise InvalidArgumentError(message, hint="Move them to the end: np.moveaxis(image, -3, -1).")
@@ -99,8 +94,7 @@ def check_choice(op: str, name: str, value: Any, choices: tuple[Any, ...]) -> No
     """
     if (isinstance(value, np.ndarray) and value.ndim) or value not in choices:
         wanted = ", ".join(repr(choice) for choice in choices)
-        message = f"{op}: {name} must be one of {wanted}; got {value!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: {name} must be one of {wanted}; got {value!r}.")
 
 
 def refuse_absurd_size(op: str, height: int, width: int, channels: int) -> None:
@@ -164,8 +158,7 @@ def check_encodable(op: str, image: Any, dtypes: tuple[Any, ...], channels: tupl
     if array.dtype not in dtypes:
         wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
         hint = "Use convert_image_dtype(image, np.uint8, saturate=True), or cast."
-        message = f"{op} needs {wanted}, got {array.dtype}."
-        raise InvalidArgumentError(message, hint=hint)
+        raise InvalidArgumentError(f"{op} needs {wanted}, got {array.dtype}.", hint=hint)
     if array.shape[2] not in channels or 0 in array.shape:
         message = f"{op} needs shape (height, width, {' or '.join(map(str, channels))}), got {array.shape}."
         raise InvalidArgumentError(message)
@@ -187,8 +180,7 @@ def check_integer(op: str, name: str, value: Any, least: int | None = 0) -> int:
         found = None
     if found is None or (least is not None and found < least):
         wanted = "an integer" if least is None else f"an integer of at least {least}"
-        message = f"{op}: {name} must be {wanted}, got {value!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: {name} must be {wanted}, got {value!r}.")
     return found
 
 
@@ -224,8 +216,7 @@ def check_fill(op: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         if np.isfinite(number) and low <= int(number) <= high:
             return np.asarray(int(number), dtype)[()]
-    message = f"{op}: {name} must be a number that fits {dtype}, got {value!r}."
-    raise InvalidArgumentError(message)
+    raise InvalidArgumentError(f"{op}: {name} must be a number that fits {dtype}, got {value!r}.")
 
 
 def check_fills(op: str, name: str, value: Any, dtype: np.dtype[Any], channels: int) -> Any:

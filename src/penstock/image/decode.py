@@ -5,10 +5,12 @@ BMP needs no image package; WebP needs OpenCV.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.block.column import BytesColumn, Column, column_of
 from penstock.errors import DataLossError, InvalidArgumentError
@@ -21,14 +23,8 @@ from penstock.image.gif import gif_frames
 from penstock.image.jpeg.decode import decode_jpeg, jpeg_block
 from penstock.image.png.decode import decode_png, png_block
 from penstock.opencv import opencv
+from penstock.trace.graph import Allocate
 from penstock.trace.lift import of_nature, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from penstock.trace.graph import Allocate
 
 HEADER = 54  # bytes of the file's header and the shortest supported image header
 NONE, MASKS = 0, 3  # compression; masks define the bits of each colour
@@ -65,8 +61,7 @@ def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
     check_choice("decode_bmp", "channels", channels, (0, 1, 3, 4))
     check_format("decode_bmp", "BMP", data)
     if len(data) < HEADER:
-        message = f"BMP cut short: it ends after {len(data)} bytes, inside its header."
-        raise DataLossError(message)
+        raise DataLossError(f"BMP cut short: it ends after {len(data)} bytes, inside its header.")
     height, width, depth = _described(data)
     down = height < 0
     height = abs(height)
@@ -75,8 +70,7 @@ def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
     stride = (width * stored + 3) // 4 * 4
     start = _number(data, 10, 4)
     if start < HEADER:
-        message = f"BMP damaged: its pixels begin at byte {start}, inside its header."
-        raise DataLossError(message)
+        raise DataLossError(f"BMP damaged: its pixels begin at byte {start}, inside its header.")
     if start + height * stride > len(data):
         message = f"BMP cut short: {width} x {height} pixels from byte {start} on do not fit into {len(data)} bytes."
         raise DataLossError(message)
@@ -157,11 +151,9 @@ def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
     try:
         found = _moving(cv2, packed) if frames else [cv2.imdecode(packed, cv2.IMREAD_UNCHANGED)]
     except cv2.error as error:
-        message = f"WebP damaged: OpenCV reports {error.err!r} in {len(data)} bytes."
-        raise DataLossError(message) from None
+        raise DataLossError(f"WebP damaged: OpenCV reports {error.err!r} in {len(data)} bytes.") from None
     if not found or any(frame is None or frame.shape[:2] != (height, width) for frame in found):
-        message = f"WebP cut short or damaged: its {len(data)} bytes cannot be decoded."
-        raise DataLossError(message)
+        raise DataLossError(f"WebP cut short or damaged: its {len(data)} bytes cannot be decoded.")
     batch: npt.NDArray[np.uint8] = np.stack(found)
     return with_channels(batch[..., [2, 1, 0, 3][: batch.shape[-1]]], 4 if frames else 0)
 
@@ -189,8 +181,7 @@ def _claimed(data: bytes) -> tuple[int, int, int]:
         return int.from_bytes(data[at : at + size], "little")
 
     if 8 + number(4, 4) > len(data):
-        message = f"WebP cut short: it has {len(data)} bytes of the {8 + number(4, 4)} that its header says."
-        raise DataLossError(message)
+        raise DataLossError(f"WebP cut short: it has {len(data)} bytes of the {8 + number(4, 4)} that its header says.")
     kind = data[12:16]
     if kind == b"VP8X" and len(data) >= 30:
         frames = _frames(data) if data[20] & ANIMATION else 0
@@ -200,8 +191,7 @@ def _claimed(data: bytes) -> tuple[int, int, int]:
         return (packed >> 14 & 0x3FFF) + 1, (packed & 0x3FFF) + 1, 0
     if kind == b"VP8 " and len(data) >= 30:
         return number(28, 2) & 0x3FFF, number(26, 2) & 0x3FFF, 0
-    message = f"WebP cut short or damaged: its {len(data)} bytes do not begin with the header of an image."
-    raise DataLossError(message)
+    raise DataLossError(f"WebP cut short or damaged: its {len(data)} bytes do not begin with the header of an image.")
 
 
 def _frames(data: bytes) -> int:
@@ -297,16 +287,14 @@ def decode_image(
     dtype = np.dtype(dtype)
     check_choice("decode_image", "channels", channels, (0, 1, 3, 4))
     check_choice("decode_image", "dtype", dtype, DTYPES)
-    image: npt.NDArray[Any] = convert_image_dtype(_decoded(data, channels, dtype, expand_animations), dtype)
-    return image
+    return convert_image_dtype(_decoded(data, channels, dtype, expand_animations), dtype)
 
 
 def _decoded(data: bytes, channels: int, dtype: np.dtype[Any], expand_animations: bool) -> npt.NDArray[Any]:
     kind = format_of(data)
     if kind == "JPEG":
         if channels == 4:
-            message = "decode_image: a JPEG has no transparency, channels must be 0, 1 or 3; got 4."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError("decode_image: a JPEG has no transparency, channels must be 0, 1 or 3; got 4.")
         return decode_jpeg(data, channels)
     if kind == "PNG":
         return decode_png(data, channels, np.uint8 if dtype == np.uint8 else np.uint16)
@@ -316,8 +304,7 @@ def _decoded(data: bytes, channels: int, dtype: np.dtype[Any], expand_animations
         message = f"decode_image: not a JPEG, PNG, GIF, BMP or WebP: the {len(data)} bytes start with {data[:8]!r}."
         raise InvalidArgumentError(message)
     if kind == "GIF" and channels not in (0, 3):
-        message = f"decode_image: a GIF decodes to 3 channels, got channels={channels}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"decode_image: a GIF decodes to 3 channels, got channels={channels}.")
     if kind == "GIF":
         frames = gif_frames("decode_image", data, first_only=not expand_animations)
     else:

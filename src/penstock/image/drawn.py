@@ -7,19 +7,15 @@ array, the parameters have one more leading axis. The deterministic functions ta
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import numbers
 from penstock.keys import draws, fold
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-
 
 Keys: TypeAlias = "int | npt.NDArray[np.uint64]"
 
@@ -43,8 +39,7 @@ def uniforms(key: Keys, count: int, low: float, high: float) -> npt.NDArray[np.f
     """
     pairs = draws(_column(key), 0, 2 * count, np.tile(np.array([1 << 26, 1 << 27], np.uint64), count))
     unit = ((pairs[..., 0::2] << 27) + pairs[..., 1::2]) * 2.0**-53
-    found: npt.NDArray[np.float64] = np.minimum(low + (high - low) * unit, np.nextafter(high, low))
-    return found
+    return np.minimum(low + (high - low) * unit, np.nextafter(high, low))
 
 
 def _column(key: Keys) -> int:
@@ -67,8 +62,7 @@ def stateless_key(op: str, seed: Any) -> int:
     except TypeError:
         parts = []
     if given.ndim > 1 or len(parts) not in (1, 2):
-        message = f"{op}: seed must be an integer or a pair of integers, got {seed!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: seed must be an integer or a pair of integers, got {seed!r}.")
     return fold(*parts)
 
 

@@ -88,8 +88,7 @@ def _too_few(frame: GifFrame, number: int) -> DataLossError:
 
 def _draw(frame: GifFrame, number: int, canvas: npt.NDArray[np.uint8]) -> None:
     if frame.colours is None:
-        message = f"GIF damaged: frame {number} has no colours."
-        raise DataLossError(message)
+        raise DataLossError(f"GIF damaged: frame {number} has no colours.")
     indices = _indices(frame, number)[: max(0, len(canvas) - frame.top), : max(0, canvas.shape[1] - frame.left)]
     if not indices.size:
         return
@@ -97,8 +96,7 @@ def _draw(frame: GifFrame, number: int, canvas: npt.NDArray[np.uint8]) -> None:
     if frame.transparent >= 0:  # numpy 2.1 crashes if it compares a slice of a uint8 array with -1
         painted = indices != frame.transparent
     if indices.max(initial=0, where=painted) >= len(frame.colours):
-        message = f"GIF damaged: frame {number} has pixels of a colour beyond its {len(frame.colours)}."
-        raise DataLossError(message)
+        raise DataLossError(f"GIF damaged: frame {number} has pixels of a colour beyond its {len(frame.colours)}.")
     part = canvas[frame.top : frame.top + len(indices), frame.left : frame.left + indices.shape[1]]
     for channel in range(3):
         colours = frame.colours[:, channel].take(indices, mode="clip")
@@ -211,8 +209,7 @@ def read_gif(op: str, data: bytes) -> Iterator[GifFrame]:
             message = f"GIF damaged: a block must begin at byte {at}, but {kind:#04x} begins none."
             raise DataLossError(message)
     if not frames:
-        message = "GIF damaged: it has no frame."
-        raise DataLossError(message)
+        raise DataLossError("GIF damaged: it has no frame.")
 
 
 def _frame(reader: _ByteReader, shared: npt.NDArray[np.uint8] | None, transparent: int) -> GifFrame:
@@ -222,8 +219,7 @@ def _frame(reader: _ByteReader, shared: npt.NDArray[np.uint8] | None, transparen
     own = reader.colours(flags)
     bits = reader.take(1)[0]
     if not height or not width or bits > 8:
-        message = f"GIF damaged: the frame at byte {at} has {width} x {height} pixels of {bits} bits."
-        raise DataLossError(message)
+        raise DataLossError(f"GIF damaged: the frame at byte {at} has {width} x {height} pixels of {bits} bits.")
     colours = shared if own is None else own
     return GifFrame(top, left, height, width, bool(flags & 0x40), colours, transparent, bits, reader.blocks())
 

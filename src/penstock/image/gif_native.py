@@ -14,7 +14,7 @@ CODES = 4096
 
 
 @kernel("packed: u8[:], bits: i64, out: w u8[:] -> bool", makes_arrays=True)
-def unpack(packed: Any, bits: int, out: Any) -> bool:
+def unpack(packed, bits, out):
     """Fill `out` with the numbers of `bits` bits in `packed`. Return False if there are not enough.
 
     A code is the previous code in its chain, and one more number.

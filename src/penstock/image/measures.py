@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import check_image, numbers
 from penstock.image.dtypes import convert_image_dtype
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 def psnr(a: npt.NDArray[Any], b: npt.NDArray[Any], max_val: float) -> npt.NDArray[np.float32] | np.float32:
@@ -42,8 +40,7 @@ def psnr(a: npt.NDArray[Any], b: npt.NDArray[Any], max_val: float) -> npt.NDArra
         raise InvalidArgumentError(message)
     largest = numbers(max_val)
     if largest.ndim or largest.dtype.kind not in "iuf" or not 0 < largest < np.inf:
-        message = f"psnr: max_val must be a number above 0; got {max_val!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"psnr: max_val must be a number above 0; got {max_val!r}.")
     scale = convert_image_dtype(np.full((1, 1, 1), largest, first.dtype), np.float32).reshape(())
     difference = convert_image_dtype(first, np.float32) - convert_image_dtype(second, np.float32)
     mean = np.square(difference).mean(axis=(-3, -2, -1), dtype=np.float64).astype(np.float32)

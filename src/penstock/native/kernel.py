@@ -143,7 +143,7 @@ def _part(function: F, *, counted: bool, constants: bool = False, **options: Any
         if not constants:
             args, kws = tuple(map(_any_value, args)), {name: _any_value(kind) for name, kind in kws.items()}
         template, signature, args, kws = find(args, kws)
-        flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+        flags: Any = ConfigStack.top_or_none()
         nobody_counts = not counted or (flags is not None and not flags.nrt)
         if nobody_counts and any(_holds_an_array(case.return_type) for case in template.cases):
             message = f"{function.__name__} returns an array, and it or who calls it counts no references: use maker."

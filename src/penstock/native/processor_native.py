@@ -48,7 +48,7 @@ V4_SEVENTH, V4_SAVED = _mask(16, 17, 28, 30, 31), _mask(1, 2, 5, 6, 7)
 
 
 @kernel("known: i32[:, :], found: w i64[:] -> i64")
-def look(known: Any, found: Any) -> int:
+def look(known, found):
     """Write the processor's level, 1 to 4 for x86-64-v1 to -v4, into `found`. Return the sum of `known`."""
     total = 0
     for i in range(known.shape[0]):

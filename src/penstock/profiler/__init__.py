@@ -19,8 +19,7 @@ else:
             return getattr(importlib.import_module("penstock.profiler.live.metrics"), name)
         if name in __all__:
             return getattr(importlib.import_module("penstock.profiler.recording.profiler"), name)
-        message = f"module 'penstock.profiler' has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module 'penstock.profiler' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

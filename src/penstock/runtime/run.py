@@ -287,8 +287,8 @@ class Iterator(Generic[T_co]):
     def __next__(self) -> T_co:
         try:
             for element in self._elements:
-                return element  # type: ignore[no-any-return]
-            return self._refill()  # type: ignore[no-any-return]
+                return element
+            return self._refill()
         except StopIteration:
             raise
         except Exception as error:

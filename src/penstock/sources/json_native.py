@@ -94,7 +94,7 @@ high_product: Any = intrinsic(_high_product)
 
 
 @inlined
-def put64(buffer: Any, at: Any, word: Any) -> Any:
+def put64(buffer, at, word):
     """Write eight bytes, little-endian. LLVM compiles it to one store."""
     i = U(at)
     buffer[i] = np.uint8(word)
@@ -108,7 +108,7 @@ def put64(buffer: Any, at: Any, word: Any) -> Any:
 
 
 @inlined
-def behind_space(content: Any, at: Any) -> Any:
+def behind_space(content, at):
     """Return the position of the first byte from `at` on that is no space, tab or carriage return."""
     while content[U(at)] <= _SPACE and (content[U(at)] == _SPACE or content[U(at)] == 9 or content[U(at)] == 13):
         at += 1
@@ -116,7 +116,7 @@ def behind_space(content: Any, at: Any) -> Any:
 
 
 @inlined
-def digits(content: Any, at: Any, value: Any) -> Any:
+def digits(content, at, value):
     """Return (position after the digits at `at`, `value` followed by these digits), modulo 2**64."""
     count = U(8)
     while count == U(8):
@@ -136,7 +136,7 @@ def digits(content: Any, at: Any, value: Any) -> Any:
 
 
 @helper
-def number(content: Any, at: Any) -> Any:
+def number(content, at):
     """Return (position after a number, is an integer, is negative, digits, power of ten, digits were cut off).
 
     The position is -1 if there is no number, or if its exponent has many digits. At most 19 digits are returned.
@@ -192,7 +192,7 @@ def number(content: Any, at: Any) -> Any:
 
 
 @helper
-def float_bits(value: Any, power: Any, powers: Any) -> Any:
+def float_bits(value, power, powers):
     """Return (True, bits of the float64 nearest to `value` times ten to the `power`), or False if uncertain."""
     if value == U(0):
         return True, U(0)
@@ -228,12 +228,12 @@ def float_bits(value: Any, power: Any, powers: Any) -> Any:
 
 
 @inlined
-def is_word(content: Any, at: Any, word: Any, mask: Any) -> Any:
+def is_word(content, at, word, mask):
     return (load64(content, at) & U(mask)) == U(word)
 
 
 @helper
-def other_number(content: Any, at: Any) -> Any:
+def other_number(content, at):
     """Return (position after NaN, Infinity or -Infinity, its bits), or position -1."""
     if is_word(content, at, 0x4E614E, 0xFFFFFF):
         return at + 3, N(0x7FF8000000000000)
@@ -244,14 +244,14 @@ def other_number(content: Any, at: Any) -> Any:
 
 
 @inlined
-def hexadecimal(content: Any, at: Any) -> Any:
+def hexadecimal(content, at):
     """Return the value of four hexadecimal digits, or a negative number if they are none."""
     upper = _DIGITS[content[U(at)]] << 12 | _DIGITS[content[U(at + 1)]] << 8
     return upper | _DIGITS[content[U(at + 2)]] << 4 | _DIGITS[content[U(at + 3)]]
 
 
 @helper
-def code_point(content: Any, at: Any, texts: Any, to: Any) -> Any:
+def code_point(content, at, texts, to):
     """Decode an escaped character, with its second surrogate. Return (position after it, end of its UTF-8), or -1."""
     point = hexadecimal(content, at)
     at += 4
@@ -285,7 +285,7 @@ def code_point(content: Any, at: Any, texts: Any, to: Any) -> Any:
 
 
 @helper
-def wide(content: Any, at: Any) -> Any:
+def wide(content, at):
     """Return the number of UTF-8 bytes of the non-ASCII character at `at`, or 0 if it is invalid."""
     first = content[U(at)]
     second = content[U(at + 1)]
@@ -303,7 +303,7 @@ def wide(content: Any, at: Any) -> Any:
 
 
 @helper
-def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
+def text(content, at, texts, to):
     """Copy a string. Return (position after the closing quote, end of its bytes in `texts`), or position -1."""
     while True:
         word = load64(content, at)
@@ -346,7 +346,7 @@ def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
 
 
 @inlined
-def is_key(content: Any, at: Any, keys: Any, key: Any, size: Any) -> Any:
+def is_key(content, at, keys, key, size):
     """Return True if the `size` bytes at `at` equal those of `keys` at `key`. Both arrays have seven more bytes."""
     while size > 8:
         if load64(content, at) != load64(keys, key):
@@ -358,7 +358,7 @@ def is_key(content: Any, at: Any, keys: Any, key: Any, size: Any) -> Any:
 
 
 @helper
-def slot_of(content: Any, at: Any, keys: Any, slots: Any, first: Any, end: Any, near: Any) -> Any:
+def slot_of(content, at, keys, slots, first, end, near):
     """Return (slot with the key at `at`, position after it), or (-1, -1). The search starts at slot `near`."""
     for i in range(end - first):
         slot = near + i
@@ -372,7 +372,7 @@ def slot_of(content: Any, at: Any, keys: Any, slots: Any, first: Any, end: Any, 
 
 
 @helper
-def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
+def scalar(content, at, slots, slot, powers):
     """Return (position after a number or truth value of the slot's kind, its bits), or position -1."""
     kind = slots[slot, KIND] & ~LIST
     if kind == BOOL:
@@ -411,7 +411,7 @@ def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
 
 
 @helper
-def items_of(content: Any, at: Any, slots: Any, slot: Any, powers: Any, texts: Any, items: Any, taken: Any) -> Any:
+def items_of(content, at, slots, slot, powers, texts, items, taken):
     """Add the values of a list to `items`.
 
     Return the position after it, or -1 for an error. `at` is after the bracket.
@@ -447,7 +447,7 @@ def items_of(content: Any, at: Any, slots: Any, slot: Any, powers: Any, texts: A
 
 
 @helper
-def line(content: Any, at: Any, row: Any, tables: Any, out: Any) -> Any:
+def line(content, at, row, tables, out):
     """Read the line at `at`. Return the position after its object, or -1 if `json` must read the line.
 
     `tables` and `out` are arguments of `parse`.
@@ -553,23 +553,7 @@ def line(content: Any, at: Any, row: Any, tables: Any, out: Any) -> Any:
     "outer: w i64[:, :], powers: w u64[:], values: w i64[:, :], sizes: w i64[:, :], missing: w u8[:, :], texts: w "
     "u8[:], items: w i64[:], taken: w i64[:], odd: w u8[:]"
 )
-def parse(
-    content: Any,
-    starts: Any,
-    keys: Any,
-    slots: Any,
-    objects: Any,
-    seen: Any,
-    outer: Any,
-    powers: Any,
-    values: Any,
-    sizes: Any,
-    missing: Any,
-    texts: Any,
-    items: Any,
-    taken: Any,
-    odd: Any,
-) -> Any:
+def parse(content, starts, keys, slots, objects, seen, outer, powers, values, sizes, missing, texts, items, taken, odd):
     """Read the lines that begin at `starts`.
 
     A line ends with a newline, and `content` has 64 newlines at its end. `keys` has the bytes of the keys, and eight

@@ -20,7 +20,7 @@ from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, Equation, Graph, NotTraceable, Primitive, Ref
-from penstock.trace.rowwise import probe, rowwise
+from penstock.trace.rowwise import probe, rowwise, values_of_rows
 
 _EXACT: tuple[np.ufunc, ...] = (
     np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
@@ -42,16 +42,14 @@ def broadcast(shapes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...
     for axis in range(-rank, 0):
         extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
         if len(extents) > 1 and None not in extents:
-            msg = "shapes that do not broadcast"
-            raise NotTraceable(msg)
+            raise NotTraceable("shapes that do not broadcast")
         known = [extent for extent in extents if extent is not None]
         found.append(known[0] if known else (None if extents else 1))
     return tuple(found)
 
 
 def _shape(spec: Any) -> tuple[int | None, ...]:
-    shape: tuple[int | None, ...] = np.shape(spec.value) if isinstance(spec, Const) else spec.shape
-    return shape
+    return np.shape(spec.value) if isinstance(spec, Const) else spec.shape
 
 
 def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
@@ -60,11 +58,9 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
         with np.errstate(all="ignore"):
             dtype = np.asarray(ufunc(*probes)).dtype
     except Exception as error:  # real elements decide whether this is an error
-        msg = f"{ufunc.__name__} of these dtypes: {error}"
-        raise NotTraceable(msg) from None
+        raise NotTraceable(f"{ufunc.__name__} of these dtypes: {error}") from None
     if dtype.hasobject:
-        msg = f"{ufunc.__name__} gives Python objects"
-        raise NotTraceable(msg)
+        raise NotTraceable(f"{ufunc.__name__} gives Python objects")
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -101,8 +97,7 @@ def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate
         place = None if allocate is None else allocate(shape[1:], dtype)
         place = ARENA.empty(shape, dtype) if place is None else place  # a new page of memory is slow
         return [DenseColumn(ufunc(*[_repeated(array, shape) for array in arrays], out=place))]
-    values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
-    return [column_of([ufunc(*row) for row in zip(*values, strict=True)])]
+    return [column_of([ufunc(*row) for row in values_of_rows(operands, rows)])]
 
 
 _LARGE = 1 << 14  # values
@@ -116,20 +111,14 @@ def _repeated(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _make(ufunc: np.ufunc) -> Primitive:
-    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-        return _rule(ufunc, specs)
-
     def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
         return _run(ufunc, operands, rows, allocate)
 
-    return Primitive(ufunc.__name__, rule, run, fresh=True)
+    return Primitive(ufunc.__name__, lambda specs, params: _rule(ufunc, specs), run, fresh=True)
 
 
 def _make_tried(ufunc: np.ufunc) -> Primitive:
     """Make a primitive whose results may have other bits inside an array. A trial decides if it is vectorised."""
-
-    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-        return _rule(ufunc, specs)
 
     def of_rows(*operands: Any) -> Any:
         dtype = np.result_type(*operands)
@@ -142,7 +131,7 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # one of two zeros
         return np.where(np.equal(*values), chosen, ufunc(*values))
 
-    return rowwise(ufunc.__name__, ufunc, of_rows, rule)
+    return rowwise(ufunc.__name__, ufunc, of_rows, lambda specs, params: _rule(ufunc, specs))
 
 
 @functools.cache
@@ -186,17 +175,13 @@ def _astype_run(
 ASTYPE = Primitive("astype", _astype_rule, _astype_run, fresh=True)
 
 
-def _converted(array: Any, dtype: np.dtype) -> Any:
-    return array.astype(dtype)
-
-
 def _rows_converted(array: Any, dtype: np.dtype) -> Any:
     if dtype.kind == "u":
         raise TypeError  # numbers out of range convert differently inside a long array: row by row
     return array.astype(dtype)
 
 
-TRIED_ASTYPE = rowwise("astype", _converted, _rows_converted, _astype_rule)
+TRIED_ASTYPE = rowwise("astype", lambda array, dtype: array.astype(dtype), _rows_converted, _astype_rule)
 
 
 def astype(spec: Any, dtype: np.dtype) -> Primitive:
@@ -215,8 +200,7 @@ def _where_run(
     arrays = _aligned(operands)
     if arrays is not None:
         return [DenseColumn(np.where(*arrays))]
-    values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
-    return [column_of([np.where(*row) for row in zip(*values, strict=True)])]
+    return [column_of([np.where(*row) for row in values_of_rows(operands, rows)])]
 
 
 WHERE = Primitive("where", _where_rule, _where_run, fresh=True)
@@ -227,11 +211,9 @@ def _clip_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSp
     try:
         dtype = np.asarray(np.clip(*probes)).dtype
     except Exception as error:
-        msg = f"np.clip of these dtypes: {error}"
-        raise NotTraceable(msg) from None
+        raise NotTraceable(f"np.clip of these dtypes: {error}") from None
     if dtype.kind == "c":
-        msg = "np.clip of complex numbers"
-        raise NotTraceable(msg)
+        raise NotTraceable("np.clip of complex numbers")
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -255,8 +237,7 @@ def permuted(shape: Sequence[int | None], function: Callable[[np.ndarray], np.nd
     >>> permuted((None, 3, 3), np.transpose)
     (2, 1, 0)
     """
-    moved: tuple[int, ...] = function(np.empty(tuple(range(len(shape))))).shape
-    return moved
+    return function(np.empty(tuple(range(len(shape))))).shape
 
 
 def is_basic(index: Any) -> bool:
@@ -275,8 +256,7 @@ def _is_plain(part: slice) -> bool:
 def _spec(value: Any, function: Callable[[np.ndarray], Any]) -> list[TensorSpec]:
     """Return the spec of the result of a function that returns a view of an array."""
     if not isinstance(value, TensorSpec) or value.dtype is bytes:
-        message = "a shape operation on a value that is not a numeric array"
-        raise NotTraceable(message)
+        raise NotTraceable("a shape operation on a value that is not a numeric array")
     unknown = None in value.shape
     found: list[tuple[int, ...]] = []
     for size in _SIZES if unknown else (0,):
@@ -285,11 +265,9 @@ def _spec(value: Any, function: Callable[[np.ndarray], Any]) -> list[TensorSpec]
             found.append(np.shape(function(np.broadcast_to(np.zeros((), value.dtype), shape))))
         except (IndexError, ValueError) as error:
             if not unknown:
-                message = f"on a tracer it raised {type(error).__name__}: {error}"
-                raise NotTraceable(message) from None
+                raise NotTraceable(f"on a tracer it raised {type(error).__name__}: {error}") from None
     if not found or len({len(shape) for shape in found}) > 1 or (unknown and len(found) < 2):
-        message = "a view whose shape depends on the element"
-        raise NotTraceable(message)
+        raise NotTraceable("a view whose shape depends on the element")
     extents = [set(of_axis) for of_axis in zip(*found, strict=True)]
     return [TensorSpec(tuple(next(iter(one)) if len(one) == 1 else None for one in extents), value.dtype)]
 

@@ -66,8 +66,7 @@ def explored(run: Run, specs: Sequence[LeafSpec]) -> Graph:
         except Forked:
             forks += 1
             if forks >= _MOST:
-                message = f"it branches on values, into more than {_MOST} ways"
-                raise NotTraceable(message) from None
+                raise NotTraceable(f"it branches on values, into more than {_MOST} ways") from None
             ways = explore((*decided, False)), explore((*decided, True))
             return Way(builder, [builder.conditions[-1]], ways[0].structure, ways)
 
@@ -133,8 +132,7 @@ def _branch(ways: Sequence[tuple[Graph, list[Ref]]]) -> tuple[Primitive, list[Op
     """Return a primitive that runs one of several ways, and its operands except the number of the way."""
     graphs = [graph for graph, _ in ways]
     if any(graph.structure != graphs[0].structure for graph in graphs):
-        message = "it branches on a value, and its ways return different nests"
-        raise NotTraceable(message)
+        raise NotTraceable("it branches on a value, and its ways return different nests")
     specs = [_relaxed([graph.output_spec(k) for graph in graphs]) for k in range(len(graphs[0].outputs))]
     refs = list(dict.fromkeys(ref for _, taken in ways for ref in taken))
     random = any(graph.random for graph in graphs)
@@ -163,8 +161,7 @@ def _relaxed(specs: Sequence[LeafSpec]) -> LeafSpec:
     for other in others:
         both = found.relax(other)
         if both is None:
-            message = f"it branches on a value, and its ways return {found} and {other}"
-            raise NotTraceable(message)
+            raise NotTraceable(f"it branches on a value, and its ways return {found} and {other}")
         found = both
     return found
 

@@ -70,8 +70,7 @@ class _OfStandIns(Draws):
     """The source of keys during tracing. Random operations on tracers get their keys later, all others are refused."""
 
     def one(self, row: int, keys: Keys) -> int:
-        message = "it draws random numbers for a value that is not part of the element"
-        raise NotTraceable(message)
+        raise NotTraceable("it draws random numbers for a value that is not part of the element")
 
 
 OF_STAND_INS = _OfStandIns(0, Numbers(None))

@@ -11,7 +11,7 @@ after the last statement that seems impossible to trace, and cut again further d
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, NoReturn
@@ -25,6 +25,7 @@ from penstock.functions.captured import Captured
 from penstock.functions.uses import uses
 from penstock.trace.arithmetic import ASTYPE, EXACT, VIEWS, WHERE, memory_of
 from penstock.trace.drawing import OF_STAND_INS, drawing
+from penstock.trace.fields import leaves_in
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, Halves, NotTraceable, Ref
 from penstock.trace.lift import families
 from penstock.trace.statements import Cut, reads, returns, writes
@@ -106,7 +107,7 @@ class Ended:
 
 
 def _refused(self: _Passed, *args: Any, **kwargs: Any) -> NoReturn:
-    raise NotTraceable("it reads a value that is only passed on")  # noqa: EM101
+    raise NotTraceable("it reads a value that is only passed on")
 
 
 class _Passed:
@@ -250,7 +251,7 @@ class Ends:
         builder: GraphBuilder = self.tracing.builder
         for i, statement in enumerate([*statements, last]):
             takes = sorted((reads(statement, whole.local) | writes(statement, whole.local)) & variables.keys())
-            passed = [one for name in takes for one in _passed_on(variables[name])]
+            passed = [one for name in takes for one in leaves_in(variables[name]) if type(one) is _Passed]
             gives = None if statement is last else sorted(writes(statement, whole.local))
             known = len(builder.equations), builder.draws
             if _compares_identity(statement):
@@ -415,12 +416,3 @@ def _compares_identity(statement: ast.stmt) -> bool:
         for node in compared
         for sign, right in zip(node.ops, node.comparators, strict=True)
     )
-
-
-def _passed_on(value: Any) -> Iterator[_Passed]:
-    """Yield the values in a nest that are only passed on."""
-    if type(value) is _Passed:
-        yield value
-    elif type(value) in (tuple, list, dict):
-        for part in value.values() if type(value) is dict else value:
-            yield from _passed_on(part)

@@ -11,7 +11,7 @@ be used under its own name and with constant keys.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -218,9 +218,18 @@ def _reaches(value: Any, wanted: Any) -> bool:
     return value is wanted or any(_reaches(part, wanted) for part in _parts(value))
 
 
+def leaves_in(value: Any) -> Iterator[Any]:
+    """Yield the values in a nest of tuples, lists and dicts."""
+    if type(value) in (tuple, list, dict):
+        for part in _parts(value):
+            yield from leaves_in(part)
+    else:
+        yield value
+
+
 def _is_of_the_element(value: Any) -> bool:
     """Return True if a nest contains a tracer. A nest that existed before the call contains none."""
-    return type(value) is Tracer or any(map(_is_of_the_element, _parts(value)))
+    return any(type(leaf) is Tracer for leaf in leaves_in(value))
 
 
 def _parts(value: Any) -> Iterable[Any]:

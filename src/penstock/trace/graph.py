@@ -240,8 +240,7 @@ class Graph(_Computed):
     def output_spec(self, output: int) -> LeafSpec:
         """Return the spec of an output. The output may be a constant."""
         spec = self.spec_of(self.outputs[output])
-        found: LeafSpec = spec_of(spec.value) if isinstance(spec, Const) else spec
-        return found
+        return spec_of(spec.value) if isinstance(spec, Const) else spec
 
     def used(self, outputs: Iterable[int]) -> frozenset[int]:
         """Return the numbers of the inputs that an equation reads, or that are among these outputs."""
@@ -294,14 +293,12 @@ class GraphBuilder(_Computed):
     def check_unwritten(self, operands: Sequence[Operand]) -> None:
         """Raise NotTraceable for a value whose memory was overwritten under another name."""
         if any(isinstance(operand, Ref) and operand in self.written for operand in operands):
-            message = "it reads an array after writing into it under another name"
-            raise NotTraceable(message)
+            raise NotTraceable("it reads an array after writing into it under another name")
 
     def chosen(self, condition: Ref) -> bool:
         """Return the truth that `decided` has for a condition. Raise Forked if it has none."""
         if self.decided is None:
-            message = "it branches on a value: an if, a while, and, or, not, assert"
-            raise NotTraceable(message)
+            raise NotTraceable("it branches on a value: an if, a while, and, or, not, assert")
         if condition not in self.conditions:
             self.conditions.append(condition)
         at = self.conditions.index(condition)
@@ -316,8 +313,7 @@ class GraphBuilder(_Computed):
 
     def bind(self, primitive: Primitive, operands: Sequence[Operand], params: Mapping[str, Any]) -> list[Ref]:
         if len(self.equations) >= _MOST:
-            message = f"it does more than {_MOST} operations"
-            raise NotTraceable(message)
+            raise NotTraceable(f"it does more than {_MOST} operations")
         self.check_unwritten(operands)
         specs = [self.spec_of(operand) for operand in operands]
         found = tuple(primitive.rule(specs, params))

@@ -18,14 +18,13 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.trace.arithmetic import is_basic
 from penstock.trace.graph import Allocate, Const, Equation, NotTraceable, Operand, Primitive, Ref
-from penstock.trace.rowwise import OperandPlace, probe, rowwise
+from penstock.trace.rowwise import OperandPlace, probe, rowwise, values_of_rows
 
 _LARGEST = 1 << 24  # bytes of a table, which stays in memory as long as the graph
 
 
 def _refuse(why: str) -> NoReturn:
-    message = f"it chooses elements of an array by values: {why}"
-    raise NotTraceable(message)
+    raise NotTraceable(f"it chooses elements of an array by values: {why}")
 
 
 def _is_place(spec: Any) -> bool:
@@ -95,11 +94,9 @@ def _looked_up(
 ) -> list[Column]:
     table, columns, index = operands[0], operands[1:], params["index"]
     if "like" in params and (kind_of_table(table.value) != params["like"] or not is_table(table.value, live=True)):
-        message = "a captured array has changed its shape, dtype or layout"
-        raise ValueError(message)
+        raise ValueError("a captured array has changed its shape, dtype or layout")
     if not all(isinstance(operand, (DenseColumn, Const)) for operand in operands):
-        tables = [table.value] * rows if isinstance(table, Const) else table.values()
-        each = zip(tables, *[column.values() for column in columns], strict=True)
+        each = values_of_rows(operands, rows)
         return [column_of([as_leaf(of_row[OperandPlace.filled(index, row)]) for of_row, *row in each])]
     arrays = [column.array for column in columns]
     if type(index) is OperandPlace and isinstance(table, Const):
@@ -203,8 +200,7 @@ def _written(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allo
     target, value, *columns = operands
     index = params["index"]
     if not all(isinstance(one, (DenseColumn, Const)) for one in operands):
-        each = [[one.value] * rows if isinstance(one, Const) else one.values() for one in operands]
-        return [column_of([_written_row(index, *row) for row in zip(*each, strict=True)])]
+        return [column_of([_written_row(index, *row) for row in values_of_rows(operands, rows)])]
     made = target.array.copy()
     arrays = [column.array for column in columns]
     if arrays and arrays[0].dtype == np.bool_:

@@ -50,7 +50,6 @@ def traceable(
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        first_name = next(iter(signature.parameters))
 
         def check(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
             found = rule(specs[0], **params)
@@ -76,18 +75,23 @@ def traceable(
         primitive = Primitive(name, check, run, fresh, view=not fresh, presumes=presumes)
 
         def lift(*args: Any, **kwargs: Any) -> Any:
-            found = signature.bind(*args, **kwargs)
-            found.apply_defaults()
-            params = {key: item for key, item in found.arguments.items() if key != first_name}
-            if any(isinstance(item, Tracer) for item in params.values()):
-                message = f"a parameter of {name} that differs between elements"
-                raise NotTraceable(message)
-            results = bind(primitive, [found.arguments[first_name]], params)
+            value, params = _static(name, signature, args, kwargs)
+            results = bind(primitive, [value], params)
             return results[0] if gives is None else gives(*results)
 
         return lifted_by(lift)(function)
 
     return decorate
+
+
+def _static(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Tracer, dict[str, Any]]:
+    """Return the first argument of a call, and the others by name. These must not be tracers."""
+    found = signature.bind(*args, **kwargs)
+    found.apply_defaults()
+    (_, value), *others = found.arguments.items()
+    if any(isinstance(item, Tracer) for _, item in others):
+        raise NotTraceable(f"a parameter of {name} that differs between elements")
+    return value, dict(others)
 
 
 def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
@@ -110,16 +114,14 @@ def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
 def tensor(spec: LeafSpec) -> TensorSpec:
     """Return the spec of a numeric array, for rules. Raise NotTraceable for any other spec."""
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        message = "an array operation on a value that is not a numeric array"
-        raise NotTraceable(message)
+        raise NotTraceable("an array operation on a value that is not a numeric array")
     return spec
 
 
 def byte_string(spec: LeafSpec) -> None:
     """Raise NotTraceable for any spec except that of a scalar byte string."""
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or spec.shape:
-        message = "a decoder is called with a value that is not a byte string"
-        raise NotTraceable(message)
+        raise NotTraceable("a decoder is called with a value that is not a byte string")
 
 
 # An operation declares its nature where it is defined. Rewrite rules, lint checks and stages use the nature, never the
@@ -186,8 +188,7 @@ class Family:
         The `copied` outputs are copied before other code reads them. Their memory layout may therefore change.
         """
         module, _, name = self.fuse.partition(":")
-        found: Graph = getattr(import_module(module), name)(graph, copied=copied)
-        return found
+        return getattr(import_module(module), name)(graph, copied=copied)
 
 
 FAMILIES: dict[str, Family] = {}
@@ -243,7 +244,6 @@ def random_op(
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        first_name = next(iter(signature.parameters))
 
         def check(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
             return [rule(specs[0], **params)]
@@ -251,14 +251,8 @@ def random_op(
         primitive = Primitive(name, check, functools.partial(_run, op), fresh, view=not fresh)
 
         def lift(*args: Any, **kwargs: Any) -> Tracer:
-            found = signature.bind(*args, **kwargs)
-            found.apply_defaults()
-            params = {key: item for key, item in found.arguments.items() if key not in (first_name, "seed")}
-            seed = found.arguments["seed"]
-            if any(isinstance(item, Tracer) for item in (*params.values(), seed)):
-                message = f"a parameter of {name} that differs between elements"
-                raise NotTraceable(message)
-            value = found.arguments[first_name]
+            value, params = _static(name, signature, args, kwargs)
+            seed = params.pop("seed")
             ordinal = value.builder.next_draw() if seed is None else 0
             return bind(primitive, [value, Keys(ordinal, seed)], params)[0]
 

@@ -94,8 +94,7 @@ def _shifted(axis: Any, rank: int) -> Any:
     if isinstance(axis, tuple):
         return tuple(_shifted(one, rank) for one in axis)
     if not -rank <= axis < rank:
-        message = f"there is no axis {axis} in {rank}"
-        raise ValueError(message)
+        raise ValueError(f"there is no axis {axis} in {rank}")
     return axis % rank + 1
 
 

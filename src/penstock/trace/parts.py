@@ -12,7 +12,7 @@ import functools
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -30,7 +30,7 @@ from penstock.functions.uses import closure
 from penstock.trace.arithmetic import ASTYPE, TRIED_ASTYPE, UFUNCS, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.ends import Ends, things_of
-from penstock.trace.fields import Fields, apart
+from penstock.trace.fields import Fields, apart, leaves_in
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import inspected, why_not_movable
 from penstock.trace.statements import Cut, PutOff, cut, inlined, reads, returns, text_of, writes
@@ -419,7 +419,7 @@ class _Tracing:
         takes = sorted(needs.union(gives).intersection(self.variables))
         step = self.whole.straight([statement], takes, gives), takes, gives
         known = len(self.builder.equations), self.builder.draws, len(self.reads)
-        stood = [(tracer, tracer.ref) for tracer in _stand_ins(self.variables.values())]
+        stood = [(tracer, tracer.ref) for tracer in leaves_in([*self.variables.values()]) if type(tracer) is Tracer]
         before = self._templates()
         held = [before.template(value) for value in self.variables.values()]
         try:
@@ -498,16 +498,6 @@ def _is_cheap(equation: Equation) -> bool:
     """Return True if numpy is as fast for single elements. With a constant array of a few numbers it is slower."""
     few = any(isinstance(operand, Const) and np.ndim(operand.value) for operand in equation.operands)
     return equation.primitive.by_row or (equation.primitive in _CHEAP and not few)
-
-
-def _stand_ins(values: Iterable[Any]) -> Iterator[Tracer]:
-    for value in values:
-        if type(value) is Tracer:
-            yield value
-        elif type(value) in (tuple, list):
-            yield from _stand_ins(value)
-        elif type(value) is dict:
-            yield from _stand_ins(value.values())
 
 
 def worth_asking(function: Callable[..., Any], structure: Structure, rows: int, *, gives_elements: bool) -> bool:

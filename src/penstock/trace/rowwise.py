@@ -116,11 +116,9 @@ def called_by_row(
             return made
         for one, spec in zip(made if several is tried else (made,), found, strict=True):
             if one.shape != spec.shape or one.dtype != spec.dtype:
-                message = f"{name} gave {one.dtype}{one.shape}, not {spec.dtype}{spec.shape}"
-                raise TypeError(message)
+                raise TypeError(f"{name} gave {one.dtype}{one.shape}, not {spec.dtype}{spec.shape}")
             if fresh and _is_a_view(one, row):
-                message = f"{name} gave a view"
-                raise TypeError(message)
+                raise TypeError(f"{name} gave a view")
         return made
 
     def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
@@ -130,7 +128,7 @@ def called_by_row(
         whole = None if form is None else all_at_once(form, operands, {})
         if whole is not None:
             return [whole]
-        made = map(as_found, _values_of_rows(operands, rows))
+        made = map(as_found, values_of_rows(operands, rows))
         first = next(made)
         if type(first) not in (tuple, list):
             return [_stacked(first, made, rows, allocate)]
@@ -162,8 +160,7 @@ def probe(spec: Any) -> Any:
     if isinstance(spec, Const):
         return spec.value
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        msg = "arithmetic on a value that is not a numeric array"
-        raise NotTraceable(msg)
+        raise NotTraceable("arithmetic on a value that is not a numeric array")
     return np.ones((1,) * len(spec.shape), spec.dtype)[()]
 
 
@@ -172,8 +169,7 @@ def _ones(spec: Any) -> Any:
     if not isinstance(spec, TensorSpec):
         return found
     if None in spec.shape:
-        message = "its shape differs between elements"
-        raise NotTraceable(message)
+        raise NotTraceable("its shape differs between elements")
     return np.ones(tuple(extent for extent in spec.shape if extent is not None), spec.dtype)[()]
 
 
@@ -182,14 +178,12 @@ def _tried(function: Function, probes: Sequence[Any], params: Mapping[str, Any])
         with np.errstate(all="ignore"):
             return function(*probes, **params)
     except Exception as error:  # real elements decide whether this is an error
-        message = f"on a tracer it raised {type(error).__name__}: {error}"
-        raise NotTraceable(message) from None
+        raise NotTraceable(f"on a tracer it raised {type(error).__name__}: {error}") from None
 
 
 def _spec_of(made: Any) -> TensorSpec:
     if not isinstance(made, (np.ndarray, np.generic)) or made.dtype.hasobject:
-        message = f"it returns a {type(made).__name__}"
-        raise NotTraceable(message)
+        raise NotTraceable(f"it returns a {type(made).__name__}")
     return TensorSpec(np.shape(made), made.dtype)
 
 
@@ -201,7 +195,7 @@ def _run(
     whole = all_at_once(form, operands, params)
     if whole is not None:
         return whole
-    made = (form.of_row(*row, **params) for row in _values_of_rows(operands, rows))
+    made = (form.of_row(*row, **params) for row in values_of_rows(operands, rows))
     return _stacked(next(made), made, rows, allocate)
 
 
@@ -221,7 +215,8 @@ def _spread(operand: Any, rows: int) -> Any:
     return DenseColumn(np.repeat(operand.value[None], rows, axis=0))
 
 
-def _values_of_rows(operands: Sequence[Any], rows: int) -> Iterable[tuple[Any, ...]]:
+def values_of_rows(operands: Sequence[Any], rows: int) -> Iterable[tuple[Any, ...]]:
+    """Return the values of the operands for each row."""
     values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
     return zip(*values, strict=True)
 

@@ -74,9 +74,7 @@ class Cut:
     def bound(self) -> FunctionType:
         """Return a function with the same parameters that returns all of them in a tuple."""
         arguments = self.found.node.args
-        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        names = [argument.arg for argument in (*named, arguments.vararg, arguments.kwarg) if argument is not None]
-        given = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
+        given = ast.Tuple([ast.Name(name, ast.Load()) for name in self.arguments()], ast.Load())
         plain = ast.arguments(
             posonlyargs=arguments.posonlyargs, args=arguments.args, vararg=arguments.vararg,
             kwonlyargs=arguments.kwonlyargs, kwarg=arguments.kwarg,

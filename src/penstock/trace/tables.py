@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import combinations
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 import numpy as np
 
+from penstock.functions.code import names as names_in
 from penstock.functions.ownership import is_users
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable
 from penstock.trace.items import is_table
@@ -108,8 +109,7 @@ class Live:
         return len(self._array)  # the length is watched
 
     def _no(self, *args: Any) -> NoReturn:
-        message = f"it uses {TOO_LARGE} for more than looking up items"
-        raise NotTraceable(message)
+        raise NotTraceable(f"it uses {TOO_LARGE} for more than looking up items")
 
     __getattr__ = __iter__ = __bool__ = __contains__ = __array__ = __str__ = __repr__ = __format__ = _no
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _no
@@ -182,7 +182,7 @@ class Among:
         cells = tuple(CellType() for _ in own.__closure__ or ())
         made = FunctionType(own.__code__, names, function.__name__, None, cells)
         self._known[id(function)] = function, made  # a recursive function calls its copy
-        names.update((name, self.of(used[name])) for name in _names(own.__code__) if name in used)
+        names.update((name, self.of(used[name])) for name in names_in(own.__code__) if name in used)
         for cell, held in zip(cells, own.__closure__ or (), strict=True):
             with suppress(ValueError):  # the cell is still empty
                 cell.cell_contents = self.of(held.cell_contents)
@@ -206,12 +206,6 @@ class _TracedAmong(Among):
         if type(value) is np.ndarray:
             return _table(value)
         return self._numpy.like(value) if callable(value) else value
-
-
-def _names(code: CodeType) -> set[str]:
-    """Return the names that a code object, and the code inside it, looks up."""
-    inside = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*inside)
 
 
 class _TracedNumpy:

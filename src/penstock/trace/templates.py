@@ -67,8 +67,7 @@ class Templates:
     def template(self, value: Any) -> Template:
         if type(value) is Tracer:
             if not isinstance(value.spec, TensorSpec):
-                message = "a variable is a sparse, ragged or composite value"
-                raise NotTraceable(message)
+                raise NotTraceable("a variable is a sparse, ragged or composite value")
             place = self._places.setdefault(value.ref, len(self.outputs))
             if place == len(self.outputs):
                 self.outputs.append(value.ref)
@@ -82,8 +81,7 @@ class Templates:
         if type(value) in _CONSTANTS or isinstance(value, _NAMED):
             return Same(value)
         made = "an array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
-        message = f"it creates {made}, and each element needs a new one"
-        raise NotTraceable(message)
+        raise NotTraceable(f"it creates {made}, and each element needs a new one")
 
     def _nest(self, value: Any) -> Template:
         known = self._made.get(id(value))

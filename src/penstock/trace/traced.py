@@ -74,8 +74,7 @@ def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], stru
             result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(components(result))
         if shape == NONE:
-            message = "it returns None, which is not a leaf"
-            raise NotTraceable(message)
+            raise NotTraceable("it returns None, which is not a leaf")
         return [output_of(leaf) for leaf in of_each_element(leaves, builder)], shape
 
     try:
@@ -107,11 +106,9 @@ def one_of(by: Tracer, functions: Sequence[Callable[[], Any]]) -> tuple[list[Tra
             leaves, structure = flatten(function())
             leaves = [made(builder, leaf) if isinstance(leaf, np.ndarray) and leaf.ndim else leaf for leaf in leaves]
             if structure == NONE or builder.draws > drawn + SPAN:
-                message = f"a branch returns None, or uses more than {SPAN} random keys"
-                raise NotTraceable(message)
+                raise NotTraceable(f"a branch returns None, or uses more than {SPAN} random keys")
             if builder.written != written:
-                message = "a branch writes into an array"
-                raise NotTraceable(message)
+                raise NotTraceable("a branch writes into an array")
             own = GraphBuilder(builder.inputs, [*builder.equations], builder.draws)
             ways.append(Way(own, [output_of(leaf) for leaf in leaves], structure))
         finally:
@@ -140,11 +137,9 @@ def output_of(leaf: Any) -> Operand:
     try:
         value = as_leaf(leaf)
     except PenstockError as error:
-        msg = f"it returns a value that is not a leaf: {error.message}"
-        raise NotTraceable(msg) from None
+        raise NotTraceable(f"it returns a value that is not a leaf: {error.message}") from None
     if not isinstance(value, (np.generic, bytes)):
-        msg = "it returns an array that is the same for every element"
-        raise NotTraceable(msg)
+        raise NotTraceable("it returns an array that is the same for every element")
     return Const(value)
 
 

@@ -67,8 +67,7 @@ class Tracer(NDArrayOperatorsMixin):
 
     def _tensor(self) -> TensorSpec:
         if not isinstance(self.spec, TensorSpec) or self.spec.dtype is bytes:
-            msg = "it reads an attribute of arrays from a byte string or a composite value"
-            raise NotTraceable(msg)
+            raise NotTraceable("it reads an attribute of arrays from a byte string or a composite value")
         return self.spec
 
     @property
@@ -76,14 +75,12 @@ class Tracer(NDArrayOperatorsMixin):
         shape = self._tensor().shape
         known = tuple(extent for extent in shape if extent is not None)
         if len(known) < len(shape):
-            msg = "it reads a shape that differs between elements"
-            raise NotTraceable(msg)
+            raise NotTraceable("it reads a shape that differs between elements")
         return known
 
     @property
     def dtype(self) -> np.dtype:
-        dtype: np.dtype = self._tensor().dtype
-        return dtype
+        return self._tensor().dtype
 
     @property
     def ndim(self) -> int:
@@ -91,27 +88,22 @@ class Tracer(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any) -> Tracer:
         if not self.ndim and np.dtype(dtype).kind in "SUO":
-            msg = "it converts to a non-numeric dtype"
-            raise NotTraceable(msg)
+            raise NotTraceable("it converts to a non-numeric dtype")
         if not np.dtype(dtype).isnative:
-            message = "it converts to a foreign byte order"
-            raise NotTraceable(message)
+            raise NotTraceable("it converts to a foreign byte order")
         return bind(astype(self._tensor(), np.dtype(dtype)), [self], {"dtype": np.dtype(dtype)})[0]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Tracer:
         if ufunc is np.matmul and method == "__call__" and not kwargs:
-            found: Tracer = FUNCTIONS[np.matmul](*inputs)
-            return found
+            return FUNCTIONS[np.matmul](*inputs)
         primitive = UFUNCS.get(ufunc)
         into = kwargs.pop("out", (None,))[0]
         itself = into is None or (into is self and type(self) is Tracer)
         if primitive is None or method != "__call__" or kwargs or not itself:
-            msg = f"np.{ufunc.__name__} is not known to give equal bits for an array and its elements"
-            raise NotTraceable(msg)
+            raise NotTraceable(f"np.{ufunc.__name__} is not known to give equal bits for an array and its elements")
         if any(_is_complex(value) for value in inputs):
             if not any(getattr(value, "ndim", 0) for value in inputs):
-                message = "numpy computes single complex numbers in another way than arrays of them"
-                raise NotTraceable(message)
+                raise NotTraceable("numpy computes single complex numbers in another way than arrays of them")
             primitive = of_each_row(ufunc)
         made = bind(primitive, inputs, {})[0]
         return made if into is None else self._become(made)
@@ -120,8 +112,7 @@ class Tracer(NDArrayOperatorsMixin):
         """Become the result of an operation in place. Other names of the same memory may not be read after that."""
         shared = self.builder.sharing(self.ref)
         if not self.ndim or made.spec != self.spec or any(ref.equation < 0 for ref in shared):
-            message = "it writes into an array"
-            raise NotTraceable(message)
+            raise NotTraceable("it writes into an array")
         self.builder.written |= shared
         self.ref = made.ref
         return self
@@ -133,13 +124,11 @@ class Tracer(NDArrayOperatorsMixin):
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         known = FUNCTIONS.get(func)
         if known is None:
-            msg = f"np.{func.__name__} has no vectorised form"
-            raise NotTraceable(msg)
+            raise NotTraceable(f"np.{func.__name__} has no vectorised form")
         try:
             return known(*args, **kwargs)
         except TypeError:
-            msg = f"np.{func.__name__} is called in a way that has no vectorised form"
-            raise NotTraceable(msg) from None
+            raise NotTraceable(f"np.{func.__name__} is called in a way that has no vectorised form") from None
 
     @property
     def T(self) -> Tracer:
@@ -161,16 +150,14 @@ class Tracer(NDArrayOperatorsMixin):
         try:
             axes = permuted(self._tensor().shape, function)
         except (ValueError, TypeError) as error:
-            msg = f"on a tracer it raised {type(error).__name__}: {error}"
-            raise NotTraceable(msg) from None
+            raise NotTraceable(f"on a tracer it raised {type(error).__name__}: {error}") from None
         return bind(TRANSPOSE, [self], {"axes": axes})[0]
 
     def reshape(self, *shape: Any) -> Tracer:
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
         if not all(type(extent) is int or isinstance(extent, np.integer) for extent in shape):
-            msg = "it reshapes to a length that is not a number"
-            raise NotTraceable(msg)
+            raise NotTraceable("it reshapes to a length that is not a number")
         return bind(RESHAPE, [self], {"shape": tuple(map(int, shape))})[0]
 
     def ravel(self) -> Tracer:
@@ -208,8 +195,7 @@ class Tracer(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         first = self._tensor().shape[0] if self._tensor().shape else None
         if first is None:
-            msg = "it loops over a value or reads its length, and the length is not known in advance"
-            raise NotTraceable(msg)
+            raise NotTraceable("it loops over a value or reads its length, and the length is not known in advance")
         return first
 
     def __iter__(self) -> Iterator[Tracer]:
@@ -218,8 +204,7 @@ class Tracer(NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         spec = self._tensor()
         if spec.shape:
-            message = "it branches on an array"
-            raise NotTraceable(message)
+            raise NotTraceable("it branches on an array")
         return self.builder.chosen(self.ref) if spec.dtype == np.bool_ else bool(self != 0)
 
     def __pow__(self, by: Any) -> Any:
@@ -231,8 +216,7 @@ class Tracer(NDArrayOperatorsMixin):
         return np.power(base, self) if self.ndim else bind(POWER, [base, self], {})[0]
 
     def _no(self, *args: Any, **kwargs: Any) -> NoReturn:
-        msg = "it is called in a way that has no vectorised form"
-        raise NotTraceable(msg)
+        raise NotTraceable("it is called in a way that has no vectorised form")
 
     __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a Python number")
     item = tolist = _refused("it converts a value to a Python number")
@@ -249,12 +233,10 @@ def _reduction(primitive: Primitive) -> Callable[..., Tracer]:
     def reduce(self: Tracer, axis: Any = None, **params: Any) -> Tracer:
         plain = {"keepdims": bool, "ddof": int}
         if any(type(value) is not plain.get(name) for name, value in params.items()):
-            msg = f"{primitive.name} is called in a way that has no vectorised form"
-            raise NotTraceable(msg)
+            raise NotTraceable(f"{primitive.name} is called in a way that has no vectorised form")
         axes = axis if isinstance(axis, tuple) else (axis,)
         if axis is not None and not all(type(one) is int for one in axes):
-            msg = f"{primitive.name} along an axis that is not a number"
-            raise NotTraceable(msg)
+            raise NotTraceable(f"{primitive.name} along an axis that is not a number")
         return bind(primitive, [self], {"axis": axis, **params})[0]
 
     return reduce
@@ -277,8 +259,7 @@ for _name, _primitive in REDUCTIONS.items():
 
 def clipped(value: Any, low: Any, high: Any) -> Tracer:
     if low is None or high is None:
-        msg = "np.clip with one bound only"
-        raise NotTraceable(msg)
+        raise NotTraceable("np.clip with one bound only")
     return bind(CLIP, [value, low, high], {})[0]
 
 
@@ -352,8 +333,7 @@ def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
     found: list[Tracer] = []
     parts = index if type(index) is tuple else (index,)
     if not all(type(part) is Tracer or is_basic(part) for part in parts):
-        message = "it chooses elements of an array by values"
-        raise NotTraceable(message)
+        raise NotTraceable("it chooses elements of an array by values")
     return _placed(index, found), found
 
 
@@ -366,8 +346,7 @@ def looked_up(table: Any, index: Any) -> Tracer:
     if bounds and type(table) is not Tracer and all(type(bound) is Tracer for bound in bounds):
         length = distance(bounds[0].builder.equations, bounds[0].ref, bounds[1].ref)
         if length is None or length < 0:
-            message = "it slices an array by values, and the length of the slice is not known"
-            raise NotTraceable(message)
+            raise NotTraceable("it slices an array by values, and the length of the slice is not known")
         kind = kind_of_table(table.value if isinstance(table, Const) else table)
         return bind(WINDOW, [table, *bounds], {"length": length, "like": kind})[0]
     at, places = _indexed(index)
@@ -581,8 +560,7 @@ def operand(value: Any) -> Operand:
         return Const(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return Const(value.copy(order="K").view(np.ndarray))  # the function may write into it later
-    msg = f"arithmetic with a {type(value).__name__}"
-    raise NotTraceable(msg)
+    raise NotTraceable(f"arithmetic with a {type(value).__name__}")
 
 
 def _of_numpy(value: Any) -> Any:
@@ -594,8 +572,7 @@ def _of_numpy(value: Any) -> Any:
 def bind(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> list[Tracer]:
     """Add an equation to the graph of the values. At least one of the values is a Tracer."""
     if any(isinstance(value, Tracer) and not isinstance(value.spec, TensorSpec) for value in values):
-        message = "an operation on a value that is not an array"
-        raise NotTraceable(message)
+        raise NotTraceable("an operation on a value that is not an array")
     builder = next(value.builder for value in values if isinstance(value, Tracer))
     params = {name: _of_numpy(value) for name, value in params.items()}
     refs = builder.bind(primitive, [operand(value) for value in values], params)

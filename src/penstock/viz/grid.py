@@ -44,8 +44,7 @@ class Grid:
     @property
     def pixels(self) -> np.ndarray:
         """uint8 (height, width, 3), RGB."""
-        found: np.ndarray = self.picture.pixels()
-        return found
+        return self.picture.pixels()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the grid as a PNG. Missing folders are made."""
@@ -202,8 +201,7 @@ def _fitted(image: np.ndarray, size: int) -> np.ndarray:
     if factor >= 1:
         return image
     shape = (max(round(wide * factor), 1), max(round(high * factor), 1))
-    found: np.ndarray = cv2.resize(image, shape, interpolation=cv2.INTER_AREA)
-    return found
+    return cv2.resize(image, shape, interpolation=cv2.INTER_AREA)
 
 
 def _cut(text: str, width: float) -> str:

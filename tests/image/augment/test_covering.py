@@ -70,7 +70,8 @@ def test_seeds_choose(shape):
 @given(st.integers(0, 2**64 - 1), st.integers(1, 60), st.integers(1, 60))
 def test_what_is_erased_keeps_to_its_ranges(key, height, width):
     scale, ratio = (0.1, 0.4), (0.5, 2.0)
-    box = some_box(key, (height, width, 3), probability=1.0, scale=scale, ratio=ratio, value=0)["box"]
+    how = {"probability": 1.0, "scale": scale, "ratio": ratio, "value": 0}
+    box = some_box("random_erasing", key, (height, width, 3), **how)["box"]
     top, left, down, across = box.tolist()
     assert 0 <= top <= top + down <= height
     assert 0 <= left <= left + across <= width

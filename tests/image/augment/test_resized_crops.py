@@ -15,7 +15,7 @@ from penstock.keys import fold
 
 def box_of(key, shape, **how):
     given_here = {"size": (8, 8), "scale": (0.08, 1.0), "ratio": (3 / 4, 4 / 3), "method": "bilinear"}
-    return some_box(key, shape, **{**given_here, "antialias": False, **how})["box"]
+    return some_box("random_resized_crop", key, shape, **{**given_here, "antialias": False, **how})["box"]
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 70), st.integers(1, 70))

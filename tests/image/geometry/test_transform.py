@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.geometry import projective as transform_kernel
+from penstock.image.geometry import moves as transform_kernel
 from penstock.image.geometry import transform_reference as reference
 from penstock.image.geometry import window as window_kernel
-from penstock.image.geometry.projective import _NATIVE, FILL_MODES, INTERPOLATIONS, transform_batch
+from penstock.image.geometry.moves import _NATIVE, ready
+from penstock.image.geometry.projective import FILL_MODES, INTERPOLATIONS, transform_batch
 from penstock.image.kernels import BAD_ARGUMENT, by_kind
 
 SIDES = st.integers(1, 20)
@@ -41,7 +42,7 @@ def numbers(draw, count):
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled():
-    assert _NATIVE.loaded() is not None
+    assert ready()
 
 
 @given(st.data(), SIDES, SIDES)
@@ -52,8 +53,9 @@ def test_native_equals_reference(data, height, width):
     if data.draw(st.booleans()):
         fill = fill - np.arange(images.shape[-1]).astype(images.dtype)  # one for each channel
     mode, bilinear = data.draw(st.integers(0, 3)), data.draw(st.booleans())
-    found = transform_batch(images, transforms, mode, bilinear, fill, height, width)
-    expected = reference.transform(images, transforms, mode, bilinear, fill, height, width)
+    how = reference.ProjectiveTransform(transforms, mode, bilinear, fill)
+    found = transform_batch(images, how, (height, width))
+    expected = reference.transform(images, how, (height, width))
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found.view(np.uint8), np.ascontiguousarray(expected).view(np.uint8))
 

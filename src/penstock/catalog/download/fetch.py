@@ -172,8 +172,7 @@ class _Download:
         try:
             response = session.get(self._url, headers=headers, stream=True, timeout=_TIMEOUT)
         except (requests.ConnectionError, requests.Timeout) as error:
-            reason = f"the connection failed ({type(error).__name__})"
-            raise Interrupted(reason) from error
+            raise Interrupted(f"the connection failed ({type(error).__name__})") from error
         except requests.RequestException as error:
             message = f"{self._url} cannot be asked for ({error})."
             raise FailedPreconditionError(message, hint="Is the address right?") from error
@@ -212,8 +211,7 @@ class _Download:
         with self._part.open("ab", buffering=0) as file:
             self._copy(response, file)
         if total is not None and self.size < total:
-            reason = f"the connection ended after {self.size} of {total} bytes"
-            raise Interrupted(reason)
+            raise Interrupted(f"the connection ended after {self.size} of {total} bytes")
 
     def _check(self, response: Any) -> None:
         status = response.status_code
@@ -233,8 +231,7 @@ class _Download:
 
     def _has_changed(self) -> NoReturn:
         self._begin_anew()
-        reason = "the file on the server has changed"
-        raise Interrupted(reason)
+        raise Interrupted("the file on the server has changed")
 
     def _copy(self, response: Any, file: BinaryIO) -> None:
         from urllib3.exceptions import HTTPError
@@ -246,8 +243,7 @@ class _Download:
                 if self._expected is not None and self.size > self._expected:
                     raise wrong_size(self._url, self._expected, self.size)
         except (HTTPError, ConnectionError, TimeoutError) as error:
-            reason = f"the connection ended after {self.size} bytes"
-            raise Interrupted(reason) from error
+            raise Interrupted(f"the connection ended after {self.size} bytes") from error
 
 
 def wrong_size(url: str, expected: int, found: int) -> DataLossError:

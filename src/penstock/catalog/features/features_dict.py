@@ -87,8 +87,7 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
 
     def deserialize(self, record: bytes, decoders: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the example in a `record` from `serialize`. `decoders` replace the decoding of some features."""
-        found: dict[str, Any] = self.restore(self.codec.unpack(record), 0, decoders)
-        return found
+        return self.restore(self.codec.unpack(record), 0, decoders)
 
     @property
     def codec(self) -> wire.Codec:
@@ -147,8 +146,7 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
         return {name: feature.stored() for name, feature in self._features.items()}
 
     def decode_example(self, stored: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.restore(stored, 0)
-        return found
+        return self.restore(stored, 0)
 
     def restore(self, stored: Any, rank: int, decoders: Any = None) -> Any:
         if decoders is not None and not isinstance(decoders, Mapping):

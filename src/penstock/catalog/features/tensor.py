@@ -219,8 +219,7 @@ def as_dtype(dtype: Any) -> Any:
     (<class 'bytes'>, dtype('int32'))
     """
     if dtype is None:  # numpy interprets None as float64
-        message = "a feature must have a dtype, got None."
-        raise InvalidTypeError(message, hint="For strings use features.Text().")
+        raise InvalidTypeError("a feature must have a dtype, got None.", hint="For strings use features.Text().")
     if dtype in (bytes, str, "string", "object", np.object_, np.bytes_, np.str_):
         return bytes
     found = np.dtype(dtype)

@@ -153,6 +153,5 @@ def chosen(entries: Sequence[FoundEntry], key: str) -> FoundEntry:
         hint = f"There are {listed}{', …' if len(entries) > _LISTED else ''}." if entries else "The folder is empty."
         raise NotFoundError(message, hint=hint)
     if len(matching) > 1:
-        message = f"{len(matching)} keys begin with {key!r}: {listed}."
-        raise InvalidArgumentError(message, hint="Give more digits.")
+        raise InvalidArgumentError(f"{len(matching)} keys begin with {key!r}: {listed}.", hint="Give more digits.")
     return matching[0]

@@ -52,8 +52,7 @@ def _wanted(arguments: argparse.Namespace) -> list[FoundEntry]:
     if arguments.all:
         return entries
     if not arguments.older_than >= 0:
-        message = f"--older-than counts days, got {arguments.older_than:g}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"--older-than counts days, got {arguments.older_than:g}.")
     found = []
     for entry in entries:
         if entry.changed is None:

@@ -43,12 +43,10 @@ def _pair(entries: list[FoundEntry], keys: list[str]) -> tuple[FoundEntry, Found
         raise FailedPreconditionError(message, hint="Give at most two.")
     picked = [chosen(entries, key) for key in keys]
     if len(picked) == 2 and picked[0] is picked[1]:
-        message = f"{keys[0]!r} and {keys[1]!r} are the same entry."
-        raise FailedPreconditionError(message)
+        raise FailedPreconditionError(f"{keys[0]!r} and {keys[1]!r} are the same entry.")
     others = [entry for entry in entries if entry not in picked and entry.manifest is not None]
     if len(picked) + len(others) < 2:
-        message = "Two entries are compared, and there is no second one that can be read."
-        raise FailedPreconditionError(message)
+        raise FailedPreconditionError("Two entries are compared, and there is no second one that can be read.")
     if len(picked) == 1:
         picked.append(_nearest(picked[0], others))
     new, old = sorted(picked or others[:2], key=entries.index)

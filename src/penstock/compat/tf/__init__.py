@@ -151,8 +151,7 @@ def __getattr__(name: str) -> Any:
         module, known = _ALSO[name]
         found = getattr(importlib.import_module(f"penstock.compat.tf.{module}"), known)
     else:
-        owner = "tf"
-        raise unknown(owner, name, _MISSING, __dir__())
+        raise unknown("tf", name, _MISSING, __dir__())
     globals()[name] = found
     return found
 

@@ -128,8 +128,7 @@ def _fill_rule(dims: Any, value: Any) -> Any:
     """Return the spec of `fill`. Extents are known if they are equal for all elements."""
     if isinstance(dims, ps.TensorSpec):
         if len(dims.shape) != 1 or dims.shape[0] is None:
-            message = "fill of a shape whose rank differs between elements"
-            raise NotTraceable(message)
+            raise NotTraceable("fill of a shape whose rank differs between elements")
         dims = [None] * dims.shape[0]
     elif isinstance(dims, (np.ndarray, int, np.integer)):
         dims = _extents(dims)
@@ -268,14 +267,12 @@ def _expanded(ragged: Any, at: int) -> Any:
 def _squeezed_rule(spec: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
     wanted = squeeze_dims if axis is None else axis
     if not isinstance(spec, ps.TensorSpec) or (wanted is None and None in spec.shape):
-        message = "squeeze of a value whose shape differs between elements, without an axis"
-        raise NotTraceable(message)
+        raise NotTraceable("squeeze of a value whose shape differs between elements, without an axis")
     rank = len(spec.shape)
     axes = [at for at in builtins.range(rank) if spec.shape[at] == 1] if wanted is None else _extents(wanted)
     gone = {at % rank for at in axes if -rank <= at < rank and spec.shape[at] in (None, 1)}
     if len(gone) != len(axes):
-        message = "squeeze of an axis that is not there, or is no single one"
-        raise NotTraceable(message)
+        raise NotTraceable("squeeze of an axis that is not there, or is no single one")
     return ps.TensorSpec([extent for at, extent in enumerate(spec.shape) if at not in gone], spec.dtype)
 
 
@@ -354,8 +351,7 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -
     if -1 in sizes:
         sizes[sizes.index(-1)] = array.shape[at] - sum(sizes) - 1
     if sum(sizes) != array.shape[at]:
-        message = f"split into {sizes} of {array.shape[at]} rows."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"split into {sizes} of {array.shape[at]} rows.")
     return tuple(np.split(array, np.cumsum(sizes)[:-1], at))
 
 
@@ -416,8 +412,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 def timestamp(name: Any = None) -> Any:
     """Return the seconds since 1970 as float64."""
     if _reading.builder is not None:
-        message = "it asks for the time"
-        raise NotTraceable(message)
+        raise NotTraceable("it asks for the time")
     return convert_to_tensor(np.float64(_time.time()))
 
 

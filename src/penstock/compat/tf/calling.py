@@ -45,8 +45,7 @@ def _as_declared(result: Any, types: Any) -> Any:
 
 def _only_real(values: Any) -> None:
     if any(isinstance(lowered(leaf), Tracer) for leaf in flatten(values)[0]):
-        message = "it calls a Python function of its own"
-        raise NotTraceable(message)
+        raise NotTraceable("it calls a Python function of its own")
 
 
 def py_function(func: Callable[..., Any], inp: Any = (), Tout: Any = (), name: Any = None) -> Any:

@@ -36,8 +36,7 @@ assert_all_finite = _asserting("all_finite", np.isfinite)
 def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:
     """Raise InvalidArgumentError, with the data, unless all of the condition holds."""
     if not np.all(whole(condition)):
-        message = f"An assertion does not hold: {', '.join(str(lowered(item)) for item in data)}"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"An assertion does not hold: {', '.join(str(lowered(item)) for item in data)}")
 
 
 @op("debugging.check_numerics")

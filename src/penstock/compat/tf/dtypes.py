@@ -17,5 +17,4 @@ def __getattr__(name: str) -> Any:
 
     if name in DTYPES:
         return DTYPES[name]
-    owner = "tf.dtypes"
-    raise unknown(owner, name, {}, [*DTYPES, *__all__])
+    raise unknown("tf.dtypes", name, {}, [*DTYPES, *__all__])

@@ -90,8 +90,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Any:
 
 def _masked_rule(spec: Any) -> Any:
     if not isinstance(spec, ps.TensorSpec) or len(spec.shape) != 1:
-        message = "boolean_mask of more than a vector"
-        raise NotTraceable(message)
+        raise NotTraceable("boolean_mask of more than a vector")
     return ps.TensorSpec((None,), spec.dtype)
 
 

@@ -48,8 +48,7 @@ def fingerprint64(text: bytes) -> int:
     >>> fingerprint64(b"") == 0x9AE16A3B2F90404F, fingerprint64(b"penstock") % 1000
     (True, 362)
     """
-    found: int = _fingerprint(partial(_word, text), len(text), len(text))
-    return found
+    return _fingerprint(partial(_word, text), len(text), len(text))
 
 
 def fingerprints(column: BytesColumn) -> np.ndarray:

@@ -52,8 +52,7 @@ def _overlap(one: np.ndarray, others: np.ndarray) -> np.ndarray:
     shared = np.maximum(bottom - top, 0) * np.maximum(right - left, 0)
     area = (one[2] - one[0]) * (one[3] - one[1])
     areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
-    found: np.ndarray = shared / (area + areas - shared)
-    return found
+    return shared / (area + areas - shared)
 
 
 @op("image.non_max_suppression", rule=lambda *args, **kwargs: ps.TensorSpec((None,), np.int32))

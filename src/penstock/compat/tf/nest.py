@@ -48,8 +48,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     {'a': 11, 'b': (22,)}
     """
     if not structure:
-        message = "map_structure needs at least one structure after the function."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("map_structure needs at least one structure after the function.")
     if kwargs.get("check_types", True):
         for other in structure[1:]:
             assert_same_structure(structure[0], other)
@@ -73,8 +72,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
     leaves = list(flat_sequence)
     wanted = len(flatten(structure))
     if len(leaves) != wanted:
-        message = f"The structure has {wanted} leaves, and the sequence {len(leaves)}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"The structure has {wanted} leaves, and the sequence {len(leaves)}.")
     return _packed(structure, iter(leaves))
 
 
@@ -88,8 +86,7 @@ def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
     """Raise InvalidTypeError for collections of two kinds, InvalidArgumentError for other names or numbers of parts."""
     if is_nested(nest1) != is_nested(nest2):
-        message = f"The structures differ: {nest1!r} and {nest2!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"The structures differ: {nest1!r} and {nest2!r}.")
     if not is_nested(nest1):
         return
     if (
@@ -97,12 +94,10 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         and type(nest1) is not type(nest2)
         and not (isinstance(nest1, Mapping) and isinstance(nest2, Mapping))
     ):
-        message = f"The structures differ: a {type(nest1).__name__} and a {type(nest2).__name__}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"The structures differ: a {type(nest1).__name__} and a {type(nest2).__name__}.")
     names = [set(nest) if isinstance(nest, Mapping) else len(nest) for nest in (nest1, nest2)]
     if names[0] != names[1]:
-        message = f"The structures differ: {nest1!r} and {nest2!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"The structures differ: {nest1!r} and {nest2!r}.")
     for one, other in zip(_parts(nest1), _parts(nest2), strict=True):
         assert_same_structure(one, other, check_types)
 

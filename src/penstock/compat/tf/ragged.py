@@ -69,8 +69,7 @@ def range(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None, r
     wanted = np.result_type(*(part.dtype for part in parts))
     starting, ending, steps = np.broadcast_arrays(*(part.reshape(-1) for part in parts))
     if not steps.all():
-        message = "Requires delta != 0"
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("Requires delta != 0")
     rows = [np.arange(*row).astype(wanted) for row in zip(starting, ending, steps, strict=True)]
     return ps.RaggedTensor.stack(rows, as_dtype(row_splits_dtype).dtype) if rows else ps.RaggedTensor(
         np.empty(0, wanted), np.zeros(1, np.int64))  # fmt: skip

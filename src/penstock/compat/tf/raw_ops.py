@@ -29,7 +29,6 @@ _FUNCTIONS = {
 
 def __getattr__(name: str) -> Any:
     if name not in _FUNCTIONS:
-        owner = "tf.raw_ops"
-        raise unknown(owner, name, {}, _FUNCTIONS)
+        raise unknown("tf.raw_ops", name, {}, _FUNCTIONS)
     place, function = _FUNCTIONS[name]
     return getattr(tf if place == "tf" else getattr(tf, place), function)

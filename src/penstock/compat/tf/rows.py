@@ -116,8 +116,7 @@ def _without(value: Any, axis: int) -> Any:
         return ps.RaggedTensor(_without(value.values, axis - 1), value.row_splits)
     lengths = [len(value)] if axis == 0 else value.row_lengths.tolist()
     if any(length != 1 for length in lengths):
-        message = f"squeeze removes axes of extent 1, got axis {axis} of the lengths {lengths!r:.60}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"squeeze removes axes of extent 1, got axis {axis} of the lengths {lengths!r:.60}.")
     return value.values if axis else value[0]
 
 
@@ -135,7 +134,7 @@ def joined(parts: Sequence[Any], axis: int) -> Any:
 def flat(value: Any) -> np.ndarray:
     """Return all values of a tensor as an array of one dimension."""
     if is_ragged(value):
-        return value.flat_values  # type: ignore[no-any-return]
+        return value.flat_values
     return value.values if isinstance(value, ps.SparseTensor) else np.reshape(array_of(value), -1)
 
 

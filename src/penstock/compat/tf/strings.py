@@ -174,8 +174,7 @@ def strip(input: BytesColumn) -> Any:
 
 
 def _flat(column: BytesColumn) -> list[bytes]:
-    found: list[bytes] = texts_of(column).reshape(-1).tolist()
-    return found
+    return texts_of(column).reshape(-1).tolist()
 
 
 @by_column("strings.length")
@@ -233,8 +232,7 @@ def _vector(input: Any, *args: Any, **kwargs: Any) -> Any:
     from penstock.trace.graph import NotTraceable
 
     if not isinstance(input, ps.TensorSpec) or input.shape:
-        message = "strings.split of more than one text"
-        raise NotTraceable(message)
+        raise NotTraceable("strings.split of more than one text")
     return ps.TensorSpec((None,), bytes)
 
 
@@ -297,8 +295,7 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
     array = array_of(inputs)
     if isinstance(array, ps.RaggedTensor):
         if axis not in (1, -1) or isinstance(array.values, ps.RaggedTensor):
-            message = f"reduce_join of a ragged tensor takes axis=1, got axis={axis!r}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"reduce_join of a ragged tensor takes axis=1, got axis={axis!r}.")
         return _one_row([_text(separator).join(np.asarray(array[row]).tolist()) for row in range(len(array))])
     array = whole(array)
     if axis is None:

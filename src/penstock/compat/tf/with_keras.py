@@ -35,8 +35,7 @@ class _KerasModule:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in self._missing:
-            owner = f"tf.{self._path}"
-            raise unknown(owner, name, self._missing, ())
+            raise unknown(f"tf.{self._path}", name, self._missing, ())
         found = getattr(_keras(self._path), name)
         if name in self._ours:  # the class has the module of Keras, so that Keras can load saved layers
             found = type(name, (self._ours[name], found), {"__module__": found.__module__})

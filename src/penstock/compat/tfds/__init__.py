@@ -287,8 +287,7 @@ def benchmark(ds: Any, *, num_iter: int | None = None, batch_size: int = 1) -> B
     begun = time.perf_counter()
     ended = [time.perf_counter() for _ in islice(iter(ds), num_iter)]
     if not ended:
-        message = "benchmark of a data set without elements."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("benchmark of a data set without elements.")
     spans = {"first+lasts": (ended[-1] - begun, len(ended)), "first": (ended[0] - begun, 1),
              "lasts": (ended[-1] - ended[0], len(ended) - 1)}  # fmt: skip
     rows = [(span, count * batch_size, count * batch_size / span if span else 0.0) for span, count in spans.values()]

@@ -43,7 +43,7 @@ class _Mock:
 
     def example(self, description: Any, number: int, split: str) -> dict[str, Any]:
         """Return an invented example, the same in every run."""
-        return self._value(description, np.random.default_rng([number, *split.encode()]))  # type: ignore[no-any-return]
+        return self._value(description, np.random.default_rng([number, *split.encode()]))
 
     def _value(self, feature: Any, rng: np.random.Generator) -> Any:
         if isinstance(feature, features.Sequence):

@@ -6,16 +6,14 @@ Rectangles have the distributions of torchvision's RandomResizedCrop and RandomE
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import numbers
 from penstock.keys import draw, fold, uniform
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def check_range(op: str, name: str, values: Any, low: float, high: float = math.inf) -> tuple[float, float]:
@@ -52,8 +50,7 @@ def check_positive(op: str, name: str, value: Any) -> float:
     number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number) and number > 0:
         return float(number)
-    message = f"{op}: {name} must be a number above 0, got {value!r}."
-    raise InvalidArgumentError(message)
+    raise InvalidArgumentError(f"{op}: {name} must be a number above 0, got {value!r}.")
 
 
 def check_probability(op: str, value: Any) -> float:
@@ -68,8 +65,7 @@ def check_probability(op: str, value: Any) -> float:
     number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and 0 <= number <= 1:
         return float(number)
-    message = f"{op}: probability must be a number from 0 to 1, got {value!r}."
-    raise InvalidArgumentError(message)
+    raise InvalidArgumentError(f"{op}: probability must be a number from 0 to 1, got {value!r}.")
 
 
 ATTEMPTS = 10

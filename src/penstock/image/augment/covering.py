@@ -5,35 +5,25 @@ DeVries and Taylor, "Improved regularization with cutout", 2017; Zhong et al., "
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.augment.arguments import check_probability, check_range, placed, tried
 from penstock.image.checks import check_fill, check_fills, check_image, check_sizes, numbers
 from penstock.image.drawn import Keys, each, integers, stateless_key
-from penstock.image.geometry.projective import refuse_one_for_each
+from penstock.image.geometry.projective import one_for_each
 from penstock.keys import draws, fold, uniform, units
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import random_op, traceable
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec, TensorSpec
-
-
-def _rule(spec: LeafSpec, *, offset: Any = (), **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(offset)[:-1])
-    return rules.same_shape(spec)
-
-
-@traceable("image.cutout", _rule, batches=lambda rank: rank == 3)
+@traceable("image.cutout", one_for_each("offset", 1), batches=lambda rank: rank == 3)
 def cutout(
     images: npt.NDArray[Any],
     mask_size: int | Sequence[int],
@@ -91,32 +81,26 @@ def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> np
     centres = numbers(offset)
     if centres.dtype.kind not in "iu" or centres.shape not in ((2,), (count, 2)):
         wanted = "2 integers" if len(shape) == 3 else f"2 integers or an array of shape ({count}, 2)"
-        message = f"{op}: offset must be {wanted} for images of shape {tuple(shape)}, got {offset!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: offset must be {wanted} for images of shape {tuple(shape)}, got {offset!r}.")
     found = np.empty((count, 4), np.int64)
     found[:, :2] = centres.astype(np.int64) - np.array(size) // 2
     found[:, 2:] = size
     return found
 
 
-def somewhere(key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:
+def somewhere(op: str, key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:
     """Return a random centre of the rectangle for an image of this shape, or for each image of a batch."""
-    return {"offset": _somewhere("random_cutout", key, shape), **how}
-
-
-def _somewhere(op: str, key: Keys, shape: Sequence[int]) -> npt.NDArray[np.int64]:
     count = 1 if len(shape) == 3 else shape[0]
     if 0 in shape[-3:-1]:
-        message = f"{op}: an image needs at least one pixel, got shape {tuple(shape)}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: an image needs at least one pixel, got shape {tuple(shape)}.")
     centres = integers(key, list(shape[-3:-1]) * count)
-    return centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2)
+    return {"offset": centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2), **how}
 
 
 @random_op(
     "image.random_cutout",
-    _rule,
-    sample=somewhere,
+    lambda spec, **_: rules.same_shape(spec),
+    sample=partial(somewhere, "random_cutout"),
     becomes=partial(_covered, "random_cutout"),
     batches=lambda rank: rank == 3,
 )
@@ -148,7 +132,8 @@ def random_cutout(
     """
     op = "random_cutout"
     array = check_image(op, images)
-    return _covered(op, array, mask_size, _somewhere(op, element_key(seed), array.shape), constant_values)
+    how = {"mask_size": mask_size, "constant_values": constant_values}
+    return _covered(op, array, **somewhere(op, element_key(seed), array.shape, **how))
 
 
 def stateless_random_cutout(
@@ -174,7 +159,8 @@ def stateless_random_cutout(
     """
     op = "stateless_random_cutout"
     array = check_image(op, images)
-    return _covered(op, array, mask_size, _somewhere(op, stateless_key(op, seed), array.shape), constant_values)
+    how = {"mask_size": mask_size, "constant_values": constant_values}
+    return _covered(op, array, **somewhere(op, stateless_key(op, seed), array.shape, **how))
 
 
 PROBABILITY = 0.5
@@ -210,33 +196,24 @@ def _drawn(key: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArra
     if dtype.kind == "f":
         pairs = units(key, 0, 2 * count)
         normal = np.sqrt(-2 * np.log1p(-pairs[0::2])) * np.cos(2 * np.pi * pairs[1::2])
-        noise: npt.NDArray[Any] = normal.astype(dtype).reshape(shape)
-        return noise
+        return normal.astype(dtype).reshape(shape)
     most = 1 if dtype.kind == "b" else min(int(np.iinfo(dtype).max), (1 << 32) - 2)
     return draws(key, 0, count, most + 1).astype(dtype).reshape(shape)
 
 
 def some_box(
-    key: Keys, shape: Sequence[int], *, probability: Any, scale: Any, ratio: Any, value: Any
+    op: str, key: Keys, shape: Sequence[int], *, probability: Any, scale: Any, ratio: Any, value: Any
 ) -> dict[str, Any]:
     """Return the random arguments of `erase` for an image of this shape, or for each image of a batch.
 
     A rectangle without area erases nothing.
     """
-    return _some_box("random_erasing", key, shape, probability, scale, ratio, value)
-
-
-def _some_box(
-    op: str, key: Keys, shape: Sequence[int], probability: Any, scale: Any, ratio: Any, value: Any
-) -> dict[str, Any]:
     share = check_probability(op, probability)
     areas, forms = check_range(op, "scale", scale, 0, 1), check_range(op, "ratio", ratio, 0)
     if not forms[0]:
-        message = f"{op}: ratio must be (least, most), two numbers above 0; got {ratio!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: ratio must be (least, most), two numbers above 0; got {ratio!r}.")
     if isinstance(value, str) and value != RANDOM:
-        message = f"{op}: value must be a number, one for each channel, or 'random'; got {value!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: value must be a number, one for each channel, or 'random'; got {value!r}.")
     height, width = shape[-3:-1]
     box = each(key, shape, lambda own: _box(own, height, width, share, areas, forms))
     noise = each(key, shape, lambda own: np.uint64(fold(own, 3)))
@@ -256,7 +233,7 @@ def _box(
 @random_op(
     "image.random_erasing",
     lambda spec, **_: rules.same_shape(spec),
-    sample=some_box,
+    sample=partial(some_box, "random_erasing"),
     becomes=erase,
     batches=lambda rank: rank == 3,
 )
@@ -298,7 +275,7 @@ def random_erasing(
     """
     array = check_image("random_erasing", image)
     how = {"probability": probability, "scale": scale, "ratio": ratio, "value": value}
-    return erase(array, **some_box(element_key(seed), array.shape, **how))
+    return erase(array, **some_box("random_erasing", element_key(seed), array.shape, **how))
 
 
 def stateless_random_erasing(
@@ -334,5 +311,5 @@ def stateless_random_erasing(
     """
     op = "stateless_random_erasing"
     array = check_image(op, image)
-    key = stateless_key(op, seed)
-    return erase(array, **_some_box(op, key, array.shape, probability, scale, ratio, value), op=op)
+    how = {"probability": probability, "scale": scale, "ratio": ratio, "value": value}
+    return erase(array, **some_box(op, stateless_key(op, seed), array.shape, **how), op=op)

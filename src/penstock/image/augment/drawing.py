@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import check_image, numbers
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 # Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia.
 COLORS = np.array(
@@ -60,18 +58,15 @@ def draw_bounding_boxes(
     array = check_image(op, images)
     channels = array.shape[-1]
     if channels not in (1, 3, 4):
-        message = f"{op} needs 1, 3 or 4 channels, got shape {array.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op} needs 1, 3 or 4 channels, got shape {array.shape}.")
     corners = numbers(boxes)
     if corners.ndim != array.ndim - 1 or corners.shape[-1] != 4 or corners.shape[:-2] != array.shape[:-3]:
         wanted = f"(boxes, 4) for an image of shape {array.shape}"
         if array.ndim == 4:
             wanted = f"({len(array)}, boxes, 4) for images of shape {array.shape}"
-        message = f"{op}: boxes must have shape {wanted}, got {corners.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: boxes must have shape {wanted}, got {corners.shape}.")
     if corners.dtype.kind not in "iuf" or not np.isfinite(corners).all():
-        message = f"{op}: boxes must be finite numbers, got {boxes!r:.200}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: boxes must be finite numbers, got {boxes!r:.200}.")
     table = _table(op, colors, channels, array.dtype)
     drawn = np.array(array if array.ndim == 4 else array[None], order="C")
     pixels = _pixels(corners.reshape(len(drawn), -1, 4), *drawn.shape[1:3])
@@ -91,12 +86,10 @@ def _table(op: str, colors: Any, channels: int, dtype: np.dtype[Any]) -> npt.NDA
         return table.astype(dtype)
     given = numbers(colors)
     if given.ndim != 2 or given.shape[1] < channels or given.dtype.kind not in "iuf":
-        message = f"{op}: colors must have shape (colors, {channels} or more), got {colors!r:.200}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: colors must have shape (colors, {channels} or more), got {colors!r:.200}.")
     table = given[:, :channels]
     if dtype.kind in "iu" and not ((table >= np.iinfo(dtype).min) & (table <= np.iinfo(dtype).max)).all():
-        message = f"{op}: colors must fit {dtype}, got {colors!r:.200}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: colors must fit {dtype}, got {colors!r:.200}.")
     return table.astype(dtype)
 
 
@@ -104,8 +97,7 @@ def _pixels(boxes: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[np.
     """Return the first row and column, and the last row and column, computed in float32 and truncated."""
     last = np.array([height - 1, width - 1] * 2, np.float32)
     places = boxes.astype(np.float32) * last
-    found: npt.NDArray[np.int64] = np.clip(places, -(2.0**31), 2.0**31).astype(np.int64)
-    return found
+    return np.clip(places, -(2.0**31), 2.0**31).astype(np.int64)
 
 
 def _draw(image: npt.NDArray[Any], color: npt.NDArray[Any], top: int, left: int, bottom: int, right: int) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.augment.arguments import check_positive
@@ -13,9 +14,6 @@ from penstock.image.checks import check_image, check_integer, numbers
 from penstock.keys import draw, fold, uniform
 from penstock.permutation import Permutation
 from penstock.trace.drawing import element_key
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 def beta(key: int, alpha: float) -> float:
@@ -78,8 +76,7 @@ def weights_of(op: str, labels: Any, count: int, num_classes: int | None) -> npt
             raise InvalidArgumentError(message, hint="Integer labels must have shape (N,): labels[:, 0].")
         return array.astype(np.float32)
     if array.dtype.kind not in "iu":
-        message = f"{op}: labels of shape {array.shape} must be integers, got {array.dtype}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"{op}: labels of shape {array.shape} must be integers, got {array.dtype}.")
     if classes is None:
         message = f"{op} needs num_classes for integer labels."
         raise InvalidArgumentError(message, hint="Or make them one-hot: np.eye(classes)[labels].")
@@ -196,17 +193,14 @@ def _checked(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], float]:
     array = check_image(op, images, ranks=(4,))
     if array.dtype.kind == "b":
-        message = f"{op} mixes integers and floats, got bool."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"{op} mixes integers and floats, got bool.")
     if 0 in array.shape[1:3]:
-        message = f"{op}: an image needs at least one pixel, got shape {array.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: an image needs at least one pixel, got shape {array.shape}.")
     return array, weights_of(op, labels, len(array), num_classes), check_positive(op, "alpha", alpha)
 
 
 def _partners(key: int, count: int) -> list[int]:
-    found: list[int] = Permutation(fold(key, 1), count).at(np.arange(count)).tolist() if count else []
-    return found
+    return Permutation(fold(key, 1), count).at(np.arange(count)).tolist() if count else []
 
 
 def _box(key: int, height: int, width: int, alpha: float) -> tuple[int, int, int, int]:
@@ -222,5 +216,4 @@ def _mixed_labels(
     weights: npt.NDArray[np.float32], partners: list[int], shares: list[float]
 ) -> npt.NDArray[np.float32]:
     own = np.array(shares).reshape(-1, 1)
-    mixed: npt.NDArray[np.float32] = (own * weights + (1 - own) * weights[partners]).astype(np.float32)
-    return mixed
+    return (own * weights + (1 - own) * weights[partners]).astype(np.float32)

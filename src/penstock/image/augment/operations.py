@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.image.colour.adjust import adjust_sharpness
 from penstock.image.colour.levels import autocontrast, equalize, posterize, solarize
@@ -15,18 +16,13 @@ from penstock.image.colour.run import look_up
 from penstock.image.geometry.affine import rotate, translate
 from penstock.image.geometry.projective import transform
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 # A factor of 1 returns the image, 0 returns black or grey, and a factor above 1 strengthens the image. The arithmetic
 # is float32: `poorer + factor * (image - poorer)`, truncated. Equal values of both stay unchanged. Grey levels and
 # their mean are torchvision's. `tf.image` has other definitions: `adjust_brightness`, `adjust_saturation`,
 # `adjust_contrast`.
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
-    Levels = npt.NDArray[np.uint8]
+Levels = npt.NDArray[np.uint8]
 
 _LEVELS = np.arange(256, dtype=np.float32)
 
@@ -73,14 +69,12 @@ def grey(image: Levels) -> Levels:
     [[111]]
     """
     red, green, blue = (image[..., channel].astype(np.float32) for channel in range(3))
-    found: Levels = (red * np.float32(0.2989) + green * np.float32(0.587) + blue * np.float32(0.114)).astype(np.uint8)
-    return found
+    return (red * np.float32(0.2989) + green * np.float32(0.587) + blue * np.float32(0.114)).astype(np.uint8)
 
 
 def _through(table: npt.NDArray[np.float32], image: Levels) -> Levels:
     """Replace each level by its entry in the table, truncated to whole levels."""
-    found: Levels = look_up(image[None], _cut(table))[0]
-    return found
+    return look_up(image[None], _cut(table))[0]
 
 
 def _cut(values: npt.NDArray[np.float32]) -> Levels:

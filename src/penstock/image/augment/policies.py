@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
 from penstock.image.augment.operations import OPERATIONS, RAND, TRIVIAL_WIDE, Amount, Look
@@ -16,13 +19,6 @@ from penstock.keys import draw, fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import of_nature, random_op
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec, TensorSpec
 
 Steps = tuple[tuple[str, float], ...]
 NAMES = tuple(OPERATIONS)
@@ -67,8 +63,7 @@ def some_operations(
     bins = check_integer(op, "num_magnitude_bins", num_magnitude_bins, 2)
     level = check_integer(op, "magnitude", magnitude)
     if level >= bins:
-        message = f"{op}: magnitude must be below num_magnitude_bins={bins}, got {magnitude!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: magnitude must be below num_magnitude_bins={bins}, got {magnitude!r}.")
     share = level / (bins - 1)
 
     def steps(own: int) -> Steps:
@@ -115,16 +110,14 @@ def _checked(op: str, image: Any) -> npt.NDArray[np.uint8]:
         message = f"{op} needs uint8 images, got {array.dtype}."
         raise InvalidTypeError(message, hint="Augment before .batch() and / 255; convert_image_dtype makes uint8.")
     if array.shape[-1] not in (1, 3) or 0 in array.shape[-3:-1]:
-        message = f"{op} needs 1 or 3 channels and at least one pixel, got shape {array.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op} needs 1 or 3 channels and at least one pixel, got shape {array.shape}.")
     return array
 
 
 def _rule(spec: LeafSpec, **_: Any) -> TensorSpec:
     known = rules.same_shape(spec)
     if known.dtype != np.uint8 or known.shape[-1] not in (1, 3):
-        message = "an augmentation of what are no uint8 images of 1 or 3 channels"
-        raise NotTraceable(message)
+        raise NotTraceable("an augmentation of what are no uint8 images of 1 or 3 channels")
     return known
 
 

@@ -6,12 +6,15 @@ object.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.augment.arguments import check_range, placed, tried
@@ -22,13 +25,6 @@ from penstock.image.resizing.resize import check_resize, resize
 from penstock.keys import draw, fold, uniform
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)
@@ -54,15 +50,9 @@ def resize_box(
 
 
 def some_box(
-    key: Keys, shape: Sequence[int], *, size: Any, scale: Any, ratio: Any, method: str, antialias: bool
+    op: str, key: Keys, shape: Sequence[int], *, size: Any, scale: Any, ratio: Any, method: str, antialias: bool
 ) -> dict[str, Any]:
     """Return the random part of an image of this shape, or of each image of a batch."""
-    return _some_box("random_resized_crop", key, shape, size, scale, ratio, method, antialias)
-
-
-def _some_box(
-    op: str, key: Keys, shape: Sequence[int], size: Any, scale: Any, ratio: Any, method: str, antialias: bool
-) -> dict[str, Any]:
     areas, forms = _checked_ranges(op, scale, ratio)
     wanted = check_resize(size, method, op)
     if 0 in shape[-3:]:
@@ -77,8 +67,7 @@ def _checked_ranges(op: str, scale: Any, ratio: Any) -> tuple[tuple[float, float
     areas, forms = check_range(op, "scale", scale, 0), check_range(op, "ratio", ratio, 0)
     for name, pair, given in (("scale", areas, scale), ("ratio", forms, ratio)):
         if not pair[0]:
-            message = f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}.")
     return areas, forms
 
 
@@ -105,7 +94,7 @@ def _rule(spec: LeafSpec, *, size: Any, scale: Any, ratio: Any, method: str, ant
 @random_op(
     "image.random_resized_crop",
     _rule,
-    sample=some_box,
+    sample=partial(some_box, "random_resized_crop"),
     becomes=resize_box,
     batches=lambda rank: rank == 3,
     fresh=True,
@@ -147,10 +136,10 @@ def random_resized_crop(
         >>> random_resized_crop(image, (224, 224)).shape
         (224, 224, 3)
     """
-    array = check_image("random_resized_crop", image)
-    key = element_key(seed)
+    op = "random_resized_crop"
+    array = check_image(op, image)
     how: dict[str, Any] = {"size": size, "scale": scale, "ratio": ratio, "method": method, "antialias": antialias}
-    return resize_box(array, **some_box(key, array.shape, **how))
+    return resize_box(array, **some_box(op, element_key(seed), array.shape, **how))
 
 
 @of_nature(rules.COSTLY)
@@ -189,16 +178,11 @@ def stateless_random_resized_crop(
     """
     op = "stateless_random_resized_crop"
     array = check_image(op, image)
-    key = stateless_key(op, seed)
-    return resize_box(array, **_some_box(op, key, array.shape, size, scale, ratio, method, antialias))
+    how: dict[str, Any] = {"size": size, "scale": scale, "ratio": ratio, "method": method, "antialias": antialias}
+    return resize_box(array, **some_box(op, stateless_key(op, seed), array.shape, **how))
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    Corners = npt.NDArray[np.int64]
+Corners = npt.NDArray[np.int64]
 
 ASPECT_RATIO_RANGE = (0.75, 1.33)
 AREA_RANGE = (0.05, 1.0)
@@ -317,8 +301,7 @@ def _wanted(op: str, covered: Any, forms: Any, areas: Any, attempts: Any) -> _Wa
     )
     for name, pair, given in (("aspect_ratio_range", found.forms, forms), ("area_range", found.areas, areas)):
         if not pair[0]:
-            message = f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"{op}: {name} must be (least, most), two numbers above 0; got {given!r}.")
     return found
 
 

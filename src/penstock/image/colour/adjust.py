@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
 
 from penstock.image import rules
 from penstock.image.colour import run
@@ -20,11 +23,6 @@ from penstock.image.colour.arguments import (
 from penstock.image.drawn import Keys, stateless_key
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
 
 
 @traceable("image.adjust_brightness", rules.same_shape, batches=lambda rank: rank == 3)

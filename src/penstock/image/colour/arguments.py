@@ -82,8 +82,7 @@ def check_number(op: str, name: str, value: Any, low: float = -np.inf, high: flo
         if array.ndim or array.dtype.kind not in "biuf":
             raise TypeError
     except (TypeError, ValueError):
-        message = f"{op}: {name} must be one number, got {value!r:.60}."
-        raise InvalidTypeError(message) from None
+        raise InvalidTypeError(f"{op}: {name} must be one number, got {value!r:.60}.") from None
     number = float(array)
     wanted = None
     if not abs(number) <= LARGEST:
@@ -91,8 +90,7 @@ def check_number(op: str, name: str, value: Any, low: float = -np.inf, high: flo
     elif not low <= number <= high:
         wanted = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
     if wanted is not None:
-        message = f"{op}: {name} must be {wanted}, got {number:g}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: {name} must be {wanted}, got {number:g}.")
     return number
 
 
@@ -109,8 +107,7 @@ def check_range(op: str, lower: Any, upper: Any) -> tuple[float, float]:
     low = check_number(op, "lower", lower, 0)
     high = check_number(op, "upper", upper)
     if high <= low:
-        message = f"{op}: upper must be greater than lower, got lower={low:g} and upper={high:g}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: upper must be greater than lower, got lower={low:g} and upper={high:g}.")
     return low, high
 
 
@@ -140,10 +137,9 @@ def per_image(
         return np.full(count, check_number(op, name, value, low, high), np.float32)
     numbers = [check_number(op, name, number, low, high) for number in value]
     if image.ndim == 3 or len(numbers) != count:
-        message = (
+        raise InvalidArgumentError(
             f"{op}: {name} must be a number, or one for each image of a batch, got {len(numbers)} for {image.shape}."
         )
-        raise InvalidArgumentError(message)
     return np.array(numbers, np.float32)
 
 
@@ -189,7 +185,6 @@ def composed(check: Callable[[str, Any], npt.NDArray[Any]]) -> Callable[[F], F]:
             return function(check(function.__name__, image), *args, **kwargs)
 
         made: Any = lifted_by(function)(checked)
-        declared: F = made
-        return declared
+        return made
 
     return decorate

@@ -6,9 +6,10 @@ image's own mean and deviation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
@@ -17,9 +18,6 @@ from penstock.image.colour.arguments import check_kind, check_number, check_numb
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.rules import as_float32
 from penstock.trace.lift import of_nature, traceable
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 @traceable("image.adjust_gamma", rules.same_shape, batches=lambda rank: rank == 3)
@@ -53,8 +51,7 @@ def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> 
         table = pixels.power_table(power, factor)
         return on_batch(lambda images: run.look_up(images, table), array)
     made = pixels.powers(np.asarray(convert_image_dtype(array, np.float32)), power, factor)
-    changed: npt.NDArray[Any] = convert_image_dtype(made, array.dtype, saturate=True)
-    return changed
+    return convert_image_dtype(made, array.dtype, saturate=True)
 
 
 @traceable("image.invert", rules.same_shape, batches=lambda rank: rank == 3)
@@ -78,8 +75,7 @@ def invert(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         [255, 155]
     """
     array = check_kind("invert", image, floats=True)
-    inverted: npt.NDArray[Any] = np.bitwise_not(array) if array.dtype == np.uint8 else np.float32(1) - array
-    return inverted
+    return np.bitwise_not(array) if array.dtype == np.uint8 else np.float32(1) - array
 
 
 @traceable("image.posterize", rules.same_shape, batches=lambda rank: rank == 3)
@@ -106,8 +102,7 @@ def posterize(image: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
     array = check_kind("posterize", image, floats=False)
     kept = check_number("posterize", "bits", bits, 0, 8)
     if kept != int(kept):
-        message = f"posterize: bits must be an integer from 0 to 8, got {bits!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"posterize: bits must be an integer from 0 to 8, got {bits!r}.")
     return array & np.uint8(256 - (1 << (8 - int(kept))))
 
 
@@ -272,6 +267,5 @@ def _per_channel(name: str, value: Any, image: npt.NDArray[Any]) -> npt.NDArray[
     with np.errstate(over="ignore"):
         found = numbers.astype(np.float32)
     if not np.isfinite(found).all():
-        message = f"normalize: {name} must be finite, got {value!r:.60}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"normalize: {name} must be finite, got {value!r:.60}.")
     return np.broadcast_to(found, (channels,))

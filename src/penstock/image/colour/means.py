@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.image.colour.pixels import STRIP, from_unit, in_strips, to_unit
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 
 LANES = 1024
 Float = TypeVar("Float", np.float32, np.float64)
@@ -30,8 +27,7 @@ def folded_sum(rows: npt.NDArray[Float]) -> npt.NDArray[Float]:
         half = count // 2
         rows[:half] += rows[count - half : count]
         count -= half
-    total: npt.NDArray[Float] = rows[0]
-    return total
+    return rows[0]
 
 
 def channel_means(image: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -23,7 +23,7 @@ TILE = 1024  # minimum of values in a row of repeated means: long enough for vec
 
 
 @inlined
-def gather(src: Any, start: int, row: int, rows: int, channels: int, parts: Any) -> None:
+def gather(src, start, row, rows, channels, parts):
     """Load the eight values that three foldings add to one row. A missing value is -0.0, which adds nothing."""
     one = rows - rows // 2
     two = one - one // 2
@@ -37,7 +37,7 @@ def gather(src: Any, start: int, row: int, rows: int, channels: int, parts: Any)
 
 
 @inlined
-def fold(src: Any, start: int, rows: int, channels: int, parts: Any, buffer: Any) -> None:
+def fold(src, start, rows, channels, parts, buffer):
     """Write the folded sum of `rows` rows of `src`, from `start` on, into the first `channels` values of `buffer`.
 
     `parts` has room for eight values.
@@ -68,7 +68,7 @@ def fold(src: Any, start: int, rows: int, channels: int, parts: Any, buffer: Any
 
 
 @kernel("src: T[:], pixels: i64, channels: i64, factors: f32[:], dst: w T[:]", T="u8 f32", makes_arrays=True)
-def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
+def contrast(src, pixels, channels, factors, dst):
     """Multiply the distance from the channel's mean by a factor per image, in flat images of `pixels` pixels."""
     size = pixels * channels
     if pixels < 1 or channels < 1 or factors.size * size < min(src.size, dst.size):
@@ -91,7 +91,7 @@ def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> No
 
 
 @inlined
-def levels_moments(src: Any, start: int, size: int) -> Any:
+def levels_moments(src, start, size):
     """Return mean and standard deviation of levels, from exact sums."""
     total, squares = np.int64(0), np.int64(0)
     for i in range(start, start + size):
@@ -103,7 +103,7 @@ def levels_moments(src: Any, start: int, size: int) -> Any:
 
 
 @inlined
-def floats_moments(src: Any, start: int, size: int, lanes: Any) -> Any:
+def floats_moments(src, start, size, lanes):
     """Return mean and standard deviation of floats, from float64 sums in lanes."""
     mean = 0.0
     variance = 0.0
@@ -127,7 +127,7 @@ def floats_moments(src: Any, start: int, size: int, lanes: Any) -> Any:
 
 
 @inlined
-def bounded(mean: float, variance: float, size: int) -> Any:
+def bounded(mean, variance, size):
     spread = np.sqrt(variance if variance > 0 else 0.0 * variance)
     least = 1 / np.sqrt(np.float64(size))
     return np.float32(mean), np.float32(least if spread < least else spread)
@@ -145,7 +145,7 @@ def _moments(src: Any, start: int, size: int, lanes: Any) -> Any:
 
 
 @kernel("src: T[:], size: i64, dst: w f32[:]", T="u8 f32", makes_arrays=True)
-def standardise(src: Any, size: int, dst: Any) -> None:
+def standardise(src, size, dst):
     """Give each flat image of `size` values mean 0 and variance 1."""
     lanes = np.empty(LANES, np.float64)
     if size < 1:
@@ -159,7 +159,7 @@ def standardise(src: Any, size: int, dst: Any) -> None:
 
 
 @kernel("src: T[:], mean: f32[:], std: f32[:], dst: w f32[:]", T="u8 f32", makes_arrays=True)
-def normalise(src: Any, mean: Any, std: Any, dst: Any) -> None:
+def normalise(src, mean, std, dst):
     """Subtract the channel's mean from each value, and divide by the channel's std."""
     channels = min(mean.size, std.size)
     if channels < 1:

@@ -5,8 +5,6 @@ The three channels of a row are copied to arrays of their own, which LLVM vector
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.colour.pillow import SATURATION
@@ -21,18 +19,18 @@ _RED, _GREEN, _BLUE, _ROUND = _i(19595), _i(38470), _i(7471), _i(0x8000)
 
 
 @inlined
-def _luma(red: Any, green: Any, blue: Any) -> Any:
+def _luma(red, green, blue):
     return (_i(red) * _RED + _i(green) * _GREEN + _i(blue) * _BLUE + _ROUND) >> _i(16)
 
 
 @inlined
-def _blended(one: Any, other: Any, factor: Any) -> Any:
+def _blended(one, other, factor):
     """Return Pillow's blend of two integers."""
     return level(np.float32(one) + factor * np.float32(_i(other - one)))
 
 
 @helper
-def _saturate(red: Any, green: Any, blue: Any, factor: Any) -> None:
+def _saturate(red, green, blue, factor):
     for j in range(_u(red.size)):
         grey = _luma(red[j], green[j], blue[j])
         red[j] = _blended(grey, _i(red[j]), factor)
@@ -41,13 +39,13 @@ def _saturate(red: Any, green: Any, blue: Any, factor: Any) -> None:
 
 
 @inlined
-def _rounded(value: Any) -> Any:
+def _rounded(value):
     whole = _i(value)
     return whole + pick(value - np.float64(whole) >= 0.5, _i(1), _i(0))
 
 
 @helper
-def _turn(red: Any, green: Any, blue: Any, shift: int, hues: Any, floats: Any, at: Any, parts: Any) -> None:
+def _turn(red, green, blue, shift, hues, floats, at, parts):
     """Add `shift` to the hue of a row. `at` and `parts` have room for three and two values of each pixel."""
     places, hue_rests, share_parts = floats
     count = _u(red.size)
@@ -86,7 +84,7 @@ def _turn(red: Any, green: Any, blue: Any, shift: int, hues: Any, floats: Any, a
 
 
 @helper
-def _load(src: Any, begin: int, rows: Any) -> None:
+def _load(src, begin, rows):
     """Copy the values from `begin` on to one row for each channel."""
     channels, start = rows.shape[0], _u(begin)
     if channels == 3:
@@ -101,7 +99,7 @@ def _load(src: Any, begin: int, rows: Any) -> None:
 
 
 @helper
-def _replace(values: Any, table: Any) -> None:
+def _replace(values, table):
     changes = 0
     for k in range(256):
         changes += int(table[k]) != k
@@ -116,9 +114,7 @@ def _replace(values: Any, table: Any) -> None:
     makes_arrays=True,
     T="u8 f32",
 )
-def mix(
-    src: Any, shape: Any, tables: Any, codes: Any, numbers: Any, hues: Any, table: Any, planes: int, out: Any
-) -> int:
+def mix(src, shape, tables, codes, numbers, hues, table, planes, out):
     """Write `table`'s values for the flat image `src` after operations that mix three channels.
 
     `shape` is height, width and channels. Operation k takes the values in `tables[k]`. `out` is (channels, height,
@@ -154,7 +150,7 @@ def mix(
 
 
 @kernel("src: u8[:], width: i64, tables: u8[:, :] -> i64", makes_arrays=True)
-def luma_sum(src: Any, width: int, tables: Any) -> int:
+def luma_sum(src, width, tables):
     """Return the sum of the luma of the values in `tables`, for the flat RGB image `src`."""
     if width < 1 or tables.shape[0] != 3 or tables.shape[1] != 256:
         return 0
@@ -171,7 +167,7 @@ def luma_sum(src: Any, width: int, tables: Any) -> int:
 
 
 @kernel("src: u8[:], height: i64, width: i64, channels: i64, factor: f32, dst: w u8[:]")
-def sharpen(src: Any, height: int, width: int, channels: int, factor: Any, dst: Any) -> None:
+def sharpen(src, height, width, channels, factor, dst):
     """Blend the flat image `src` of at least 3 x 3 pixels with the same image smoothed.
 
     A smoothed value is the rounded mean of its eight neighbours and 5 times itself. The border stays as it is.

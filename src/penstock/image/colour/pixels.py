@@ -9,17 +9,15 @@ TensorFlow's; for sharpness it is that of PIL's ImageEnhance.Sharpness.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
-    Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
+Levels = npt.NDArray[np.uint8]
 
 
 PER_LEVEL = np.float32(1 / 255)  # tf.image multiplies; x / 255 would return other bits
@@ -261,12 +259,6 @@ def sharpened(images: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
         return as_levels(mixed)
     above = np.where(mixed > 0, mixed, np.float32(0))
     return np.where(above < 1, above, np.float32(1))
-
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Levels = npt.NDArray[np.uint8]
 
 
 def looked_up(images: Levels, tables: Levels) -> Levels:

@@ -18,14 +18,14 @@ from penstock.native.kernel import INLINED, inlined, kernel
 
 
 @inlined
-def clipped(value: Any, top: Any) -> Any:
+def clipped(value, top):
     """Return `value` limited to 0 to `top`."""
     value = pick(value > ZERO, value, ZERO)
     return pick(value < top, value, top)
 
 
 @inlined
-def level(value: Any) -> Any:
+def level(value):
     """Return a float32 as a uint8, saturated and truncated."""
     return np.uint8(np.int32(clipped(value, TOP)))
 
@@ -53,7 +53,7 @@ def _stored(value: Any, like: Any) -> Any:
 
 
 @inlined
-def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
+def saturated(red, green, blue, factor):
     """Return one pixel with its saturation times `factor`."""
     value = pick(red < green, green, red)
     value = pick(value < blue, blue, value)
@@ -80,7 +80,7 @@ def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
 
 
 @inlined
-def turned(red: Any, green: Any, blue: Any, sixths: Any) -> Any:
+def turned(red, green, blue, sixths):
     """Return one pixel with its hue rotated by `sixths` of a sixth of the circle."""
     rising = red < green
     low = pick(green < red, green, red)
@@ -106,7 +106,7 @@ def turned(red: Any, green: Any, blue: Any, sixths: Any) -> Any:
 
 
 @inlined
-def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
+def around(turn, high, middle, low):
     """Return red, green and blue for a hue of 0 to 6 sixths."""
     first, second, third, fourth, fifth = turn < ONE, turn < TWO, turn < THREE, turn < FOUR, turn < FIVE
     red = pick(first, high, pick(second, middle, pick(fourth, low, pick(fifth, middle, high))))
@@ -116,7 +116,7 @@ def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
 
 
 @kernel("src: T[:], pixels: i64, channels: i64, deltas: f32[:], dst: w T[:]", T="u8 f32")
-def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
+def brightness(src, pixels, channels, deltas, dst):
     """Add a delta per image to each flat image of `pixels` times `channels` values."""
     size = pixels * channels
     for image in range(fitting(src, size, deltas, dst)):
@@ -127,7 +127,7 @@ def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> N
 
 
 @kernel("src: T[:], pixels: i64, channels: i64, factors: f32[:], dst: w T[:]", T="u8 f32")
-def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
+def saturation(src, pixels, channels, factors, dst):
     """Multiply the saturation of each flat RGB image of `pixels` pixels by a factor per image."""
     for image in range(fitting(src, 3 * pixels, factors, dst)):
         factor = factors[image]
@@ -141,7 +141,7 @@ def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> 
 
 
 @kernel("src: T[:], pixels: i64, channels: i64, deltas: f32[:], dst: w T[:]", T="u8 f32")
-def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
+def hue(src, pixels, channels, deltas, dst):
     """Rotate the hue of each flat RGB image of `pixels` pixels by a delta per image, a share of the circle."""
     for image in range(fitting(src, 3 * pixels, deltas, dst)):
         sixths = deltas[image] * SIX
@@ -155,7 +155,7 @@ def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
 
 
 @inlined
-def fitting(src: Any, size: int, factors: Any, dst: Any) -> int:
+def fitting(src, size, factors, dst):
     """Return the number of images of `size` values that have room in `dst` and a factor."""
     return min(src.size, dst.size) // size if size > 0 and factors.size * size >= min(src.size, dst.size) else 0
 
@@ -165,7 +165,7 @@ RED, GREEN, BLUE = (np.float32(weight) for weight in (0.2989, 0.5870, 0.1140))
 
 
 @kernel("src: f32[:], dst: w f32[:]")
-def to_hsv(src: Any, dst: Any) -> None:
+def to_hsv(src, dst):
     """Write hue, saturation and value of the flat RGB pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
         at = np.uint64(3 * i)  # numba would test each signed index for a negative value
@@ -185,7 +185,7 @@ def to_hsv(src: Any, dst: Any) -> None:
 
 
 @kernel("src: f32[:], dst: w f32[:]")
-def to_rgb(src: Any, dst: Any) -> None:
+def to_rgb(src, dst):
     """Write red, green and blue of the flat HSV pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
         at = np.uint64(3 * i)
@@ -198,7 +198,7 @@ def to_rgb(src: Any, dst: Any) -> None:
 
 
 @kernel("src: T[:], dst: w T[:]", T="u8 f32")
-def to_grey(src: Any, dst: Any) -> None:
+def to_grey(src, dst):
     """Write the luma of the flat RGB pixels of `src`."""
     for i in range(min(src.size // 3, dst.size)):
         at = np.uint64(3 * i)
@@ -207,7 +207,7 @@ def to_grey(src: Any, dst: Any) -> None:
 
 
 @kernel("src: T[:], dst: w T[:]", T="u8 f32")
-def spread(src: Any, dst: Any) -> None:
+def spread(src, dst):
     """Write each value of `src` three times."""
     for i in range(min(src.size, dst.size // 3)):
         at = np.uint64(3 * i)
@@ -246,7 +246,7 @@ def _blended(value: Any, like: Any) -> Any:
 
 
 @inlined
-def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
+def blend_plain(src, begin, end, other, dst):
     """Blend the border, whose smoothed values are its own values."""
     for i in range(begin, end):
         value = np.float32(src[np.uint64(i)])
@@ -254,7 +254,7 @@ def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
 
 
 @kernel("src: T[:], height: i64, width: i64, channels: i64, other: f32, dst: w T[:]", T="u8 f32")
-def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: Any) -> None:
+def sharpen(src, height, width, channels, other, dst):
     """Blend each flat image with its smoothed copy by `other`. Images are at least 3 x 3."""
     row = width * channels
     size = height * row
@@ -283,7 +283,7 @@ WAYS = 4  # parallel counts; neighbouring pixels are often equal, and repeated a
 
 
 @kernel("src: u8[:], tables: u8[:], channels: i64, pixels: i64, dst: w u8[:]")
-def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None:
+def look_up(src, tables, channels, pixels, dst):
     """Replace each level of the flat `src`, images of `pixels` pixels each, by its entry in the flat `tables`.
 
     There is one table of 256 entries for each channel of each image, or one for all.
@@ -303,7 +303,7 @@ def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None
 
 
 @kernel("src: u8[:], channels: i64, pixels: i64, counts: w i64[:]", makes_arrays=True)
-def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
+def count(src, channels, pixels, counts):
     """Add to the flat `counts` the count of each level in each channel of each image."""
     if pixels < 1 or channels < 1:
         return
@@ -319,6 +319,6 @@ def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
 
 
 @inlined
-def first(plane: int, channels: int, pixels: int) -> int:
+def first(plane, channels, pixels):
     """Return the position of the first value of the plane (image × channels + channel)."""
     return plane // channels * channels * pixels + plane % channels

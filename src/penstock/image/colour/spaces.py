@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
@@ -11,9 +13,6 @@ from penstock.image.colour import run
 from penstock.image.colour.arguments import check_colours
 from penstock.image.rules import one_channel, three_channels
 from penstock.trace.lift import traceable
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 @traceable("image.rgb_to_hsv", rules.same_shape, batches=lambda rank: rank == 3)
@@ -121,6 +120,5 @@ def grayscale_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """
     array = check_image("grayscale_to_rgb", images)
     if array.shape[-1] != 1:
-        message = f"grayscale_to_rgb needs 1 channel, got shape {array.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"grayscale_to_rgb needs 1 channel, got shape {array.shape}.")
     return run.spread(array)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.kernels import line_of
 from penstock.native.library import Kernels
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _NATIVE = Kernels("penstock.image.fuse.chain_native")
 
@@ -106,8 +104,7 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
     )
     if status != 0:
         sizes = sorted(set(zip(images.heights.tolist(), images.widths.tolist(), strict=True)))
-        message = f"A fused chain refused images of {sizes} pixels for a result of shape {out.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"A fused chain refused images of {sizes} pixels for a result of shape {out.shape}.")
 
 
 def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:
@@ -133,8 +130,7 @@ class _PixelsPerThread(threading.local):
             read.flags.writeable = False
             self._arrays = planes, read, np.empty(pixels // 2 + 1, np.float32)
             self._pixels = pixels
-        found: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]] = self._arrays
-        return found
+        return self._arrays
 
 
 _mine = _PixelsPerThread()

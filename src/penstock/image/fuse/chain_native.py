@@ -7,11 +7,10 @@ rows that the resize reads → the last colour operations → along the row → 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
+from penstock.image.fuse.chain_colours_native import colour, load, load_columns, load_planes, mean_of, store_planes
 from penstock.image.kernels import BAD_ARGUMENT, CONTRAST, HALF, LEFT_RIGHT, LINE, UP_DOWN, ZERO
 from penstock.image.kernels.instructions import Code, calculate, vector_step
 from penstock.native.kernel import helper, kernel, maker
@@ -44,7 +43,7 @@ second pixel; with `lerp_falling` it is the share of the first. LLVM does not fi
 
 
 @helper
-def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any) -> None:
+def taps(n_in, n_out, mirrored, low, high, weight):
     """Compute the numbers of `bilinear_taps`. If both taps are one pixel, the weight is 0."""
     scale = np.float32(n_in) / np.float32(n_out)
     for i in range(n_out):
@@ -60,7 +59,7 @@ def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any
 
 
 @maker
-def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
+def columns_read(left, right, width, columns):
     """Return the number of columns to extract from each row, or 0. `left` then has positions among these columns."""
     number = np.empty(width, np.int64)
     for x in range(width):
@@ -82,7 +81,7 @@ def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
 
 
 @helper
-def along(levels: Any, n: int, at: Any, weight: Any, falling: bool, reverse: bool, row: Any) -> None:
+def along(levels, n, at, weight, falling, reverse, row):
     """Resize a row of `n` pixels, left to right. The extra value of a pixel is overwritten by the next pixel."""
     count = at.size
     for j in range(count):
@@ -94,7 +93,7 @@ def along(levels: Any, n: int, at: Any, weight: Any, falling: bool, reverse: boo
 
 
 @helper
-def between(top: Any, bottom: Any, weight: Any, line: Any) -> None:
+def between(top, bottom, weight, line):
     for j in range(np.uint64(line.size)):
         a = top[j]
         line[j] = a + (bottom[j] - a) * weight
@@ -105,9 +104,9 @@ CHUNK = 512  # pixels per chunk, with 6 kB of levels
 
 @maker
 def _passes(
-    src: Any, height: int, width: int, codes: Any, args: Any, flips: Any, planes: Any, read: Any, halves: Any,
-    means: Any,
-) -> Any:  # fmt: skip
+    src, height, width, codes, args, flips, planes, read, halves,
+    means,
+):  # fmt: skip
     """Run all passes over the whole image except the last. Return the next operation, and True if it reads `planes`."""
     n = height * width
     a, b = np.zeros(3 * CHUNK, np.float32), np.zeros(3 * CHUNK, np.float32)
@@ -140,7 +139,7 @@ def _passes(
 
 
 @helper
-def _separated(line: Any, floats_out: Any, bytes_out: Any, start: int, plane: int) -> None:
+def _separated(line, floats_out, bytes_out, start, plane):
     """Write a row with each channel in a plane of its own, at a distance of `plane` values."""
     count = np.uint64(line.size // 3)
     for c in range(np.uint64(3)):
@@ -154,16 +153,14 @@ def _separated(line: Any, floats_out: Any, bytes_out: Any, start: int, plane: in
 
 
 @helper
-def _lay_on_line(levels: Any, first: int, n: int, slope: Any, rest: Any, begin: Any) -> None:
+def _lay_on_line(levels, first, n, slope, rest, begin):
     start = np.uint64(first)
     for j in range(start, start + np.uint64(n)):
         levels[j] = levels[j] * slope + levels[j] * rest + begin
 
 
 @maker
-def _one(
-    image: Any, colours: Any, turns: Any, table: Any, finish: Any, out_size: Any, separate: bool, work: Any, out: Any
-) -> None:
+def _one(image, colours, turns, table, finish, out_size, separate, work, out):
     """Process one image into its place. All sizes have been checked.
 
     The tuples are the image with its height and width; codes, arguments and flips of the operations on colours; the
@@ -182,16 +179,9 @@ def _one(
     first, in_planes = _passes(src, height, width, codes, args, flips, planes, read, halves, means)
     last = codes.size
 
-    top, bottom, y_weight = (
-        np.empty(out_height, np.int64),
-        np.empty(out_height, np.int64),
-        np.empty(out_height, np.float32),
-    )
-    left, right, x_weight = (
-        np.empty(out_width, np.int64),
-        np.empty(out_width, np.int64),
-        np.empty(out_width, np.float32),
-    )
+    top, bottom = np.empty(out_height, np.int64), np.empty(out_height, np.int64)
+    left, right = np.empty(out_width, np.int64), np.empty(out_width, np.int64)
+    y_weight, x_weight = np.empty(out_height, np.float32), np.empty(out_width, np.float32)
     mirrored, reverse = before & LEFT_RIGHT != 0, after & LEFT_RIGHT != 0
     taps(height, out_height, before & UP_DOWN != 0, top, bottom, y_weight)
     taps(width, out_width, mirrored, left, right, x_weight)
@@ -255,27 +245,27 @@ def _one(
     "floats_out: w f32[:], bytes_out: w u8[:] -> i64"
 )
 def chain(
-    src: Any,
-    starts: Any,
-    heights: Any,
-    widths: Any,
-    codes: Any,
-    args: Any,
-    flips: Any,
-    before: Any,
-    after: Any,
-    table: Any,
-    last_codes: Any,
-    last_values: Any,
-    out_height: int,
-    out_width: int,
-    separate: bool,
-    planes: Any,
-    read: Any,
-    halves: Any,
-    floats_out: Any,
-    bytes_out: Any,
-) -> int:
+    src,
+    starts,
+    heights,
+    widths,
+    codes,
+    args,
+    flips,
+    before,
+    after,
+    table,
+    last_codes,
+    last_values,
+    out_height,
+    out_width,
+    separate,
+    planes,
+    read,
+    halves,
+    floats_out,
+    bytes_out,
+):
     """Colour, look up, resize and finish the images in flat `src`. Return 0 or BAD_ARGUMENT.
 
     Image i begins at `starts[i]`. Operation k is `codes[k]` with `args[i, k]`, on the image with the flips `flips[i,

@@ -40,8 +40,7 @@ def arrays(column: Column) -> Iterator[npt.NDArray[np.uint8]]:
 def files(column: Any) -> JpegBlock:
     """Return the files of a column of byte strings."""
     if not isinstance(column, BytesColumn) or column.starts.ndim != 1:
-        message = "decode_jpeg reads byte strings"
-        raise NotTraceable(message)
+        raise NotTraceable("decode_jpeg reads byte strings")
     return JpegBlock.within(column.buffers, column.starts, column.lengths, column.which)
 
 

@@ -18,11 +18,12 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.image.augment.covering import rectangles
 from penstock.image.checks import check_fill, check_fills, check_integer
 from penstock.image.fuse.inputs import one_by_one
-from penstock.image.fuse.moves_into import Cover, CropWindow, Turn, moves_into, ready
 from penstock.image.fuse.program import ARITHMETIC, Calculation, calculations
 from penstock.image.geometry.affine import rotations
 from penstock.image.geometry.crops import check_mirrors, check_paddings
-from penstock.image.geometry.projective import check_transform
+from penstock.image.geometry.moves import Cover, CropWindow, moves_into, ready
+from penstock.image.geometry.projective import PixelSampling, check_transform
+from penstock.image.geometry.transform_reference import ProjectiveTransform
 from penstock.trace.graph import Allocate, Equation, Keys, Operand, Primitive, Ref
 from penstock.trace.lift import RANDOM_OPS
 
@@ -160,7 +161,7 @@ class Moving:
         self._rows, self._columns = np.arange(height)[None], np.arange(width)[None]
         self._count = count
         self._fill: Any = None
-        self._turn: Turn | None = None
+        self._turn: ProjectiveTransform | None = None
         self._arithmetic: list[tuple[int, npt.NDArray[np.float32]]] = []
         self._covers: list[Cover] = []
         self._dtype = images.dtype
@@ -257,11 +258,10 @@ class Moving:
     def _turn_over(self, *, flip: Any = True) -> None:
         self._rows = flipped(self._rows, flip)
 
-    def _rotate(self, *, angles: Any, interpolation: str, fill_mode: str, fill_value: Any) -> None:
+    def _rotate(self, *, angles: Any, **sampling: Any) -> None:
         shape = (self._count, *self.shape)
         numbers = rotations(angles, shape, self._op)
-        how = check_transform(self._op, shape, self._dtype, numbers, interpolation, fill_mode, None, fill_value)
-        self._turn = Turn(*how)
+        self._turn = check_transform(self._op, shape, self._dtype, numbers, PixelSampling(**sampling), shape[1:3])
 
     def _cover(self, *, mask_size: Any, offset: Any, constant_values: Any) -> None:
         boxes = rectangles(self._op, (self._count, *self.shape), mask_size, offset)

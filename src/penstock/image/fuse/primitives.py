@@ -318,6 +318,5 @@ def _input(graph: Graph, equation: Equation) -> LeafSpec | None:
     """Return the spec of the value that an equation takes."""
     for operand in equation.operands:
         if isinstance(operand, Ref):
-            found: LeafSpec = graph.spec_of(operand)
-            return found
+            return graph.spec_of(operand)
     return None

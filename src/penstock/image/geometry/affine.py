@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, stateless_key, uniforms
-from penstock.image.geometry.projective import refuse_one_for_each, transform_checked, transformed
+from penstock.image.geometry.projective import PixelSampling, one_for_each, transform_checked
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, traceable
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec, TensorSpec
-
-
-def _rotated(spec: LeafSpec, *, angles: Any, **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(angles))
-    return transformed(spec)
-
 
 @of_nature(rules.COSTLY)
-@traceable("image.rotate", _rotated, batches=lambda rank: rank == 3)
+@traceable("image.rotate", one_for_each("angles"), batches=lambda rank: rank == 3)
 def rotate(
     images: npt.NDArray[Any],
     angles: npt.ArrayLike,
@@ -63,14 +53,14 @@ def rotate(
         >>> rotate(image, np.pi / 2)[:, :, 0].tolist()
         [[2, 4], [1, 3]]
     """
-    return rotated("rotate", images, angles, interpolation, fill_mode, fill_value)
+    return rotated("rotate", images, angles, interpolation=interpolation, fill_mode=fill_mode, fill_value=fill_value)
 
 
-def rotated(op: str, images: Any, angles: Any, interpolation: str, fill_mode: str, fill_value: Any) -> npt.NDArray[Any]:
+def rotated(op: str, images: Any, angles: Any, **sampling: Any) -> npt.NDArray[Any]:
     """Apply `rotate` under the name `op`."""
     array = check_image(op, images)
     rows = rotations(angles, array.shape, op)
-    return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
+    return transform_checked(op, array, rows, PixelSampling(**sampling))
 
 
 def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -> npt.NDArray[np.float32]:
@@ -97,12 +87,7 @@ def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -
     return rows
 
 
-def _translated(spec: LeafSpec, *, translations: Any, **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(translations)[:-1])
-    return transformed(spec)
-
-
-@traceable("image.translate", _translated, batches=lambda rank: rank == 3)
+@traceable("image.translate", one_for_each("translations", 1), batches=lambda rank: rank == 3)
 def translate(
     images: npt.NDArray[Any],
     translations: npt.ArrayLike,
@@ -135,15 +120,10 @@ def translate(
     ways = _each("translate", "translations", translations, array.shape, 2)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(ways), 1))
     rows[:, 2], rows[:, 5] = -ways[:, 0], -ways[:, 1]
-    return transform_checked("translate", array, rows, interpolation, fill_mode, None, fill_value)
+    return transform_checked("translate", array, rows, PixelSampling(interpolation, fill_mode, fill_value))
 
 
-def _sheared(spec: LeafSpec, *, level: Any, **_: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(level))
-    return transformed(spec)
-
-
-@traceable("image.shear_x", _sheared, batches=lambda rank: rank == 3)
+@traceable("image.shear_x", one_for_each("level"), batches=lambda rank: rank == 3)
 def shear_x(
     images: npt.NDArray[Any],
     level: npt.ArrayLike,
@@ -171,10 +151,10 @@ def shear_x(
         >>> shear_x(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
         [[1, 2], [4, 0]]
     """
-    return _shear("shear_x", 1, images, level, interpolation, fill_mode, fill_value)
+    return _shear("shear_x", 1, images, level, PixelSampling(interpolation, fill_mode, fill_value))
 
 
-@traceable("image.shear_y", _sheared, batches=lambda rank: rank == 3)
+@traceable("image.shear_y", one_for_each("level"), batches=lambda rank: rank == 3)
 def shear_y(
     images: npt.NDArray[Any],
     level: npt.ArrayLike,
@@ -202,17 +182,15 @@ def shear_y(
         >>> shear_y(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
         [[1, 4], [3, 0]]
     """
-    return _shear("shear_y", 3, images, level, interpolation, fill_mode, fill_value)
+    return _shear("shear_y", 3, images, level, PixelSampling(interpolation, fill_mode, fill_value))
 
 
-def _shear(
-    op: str, place: int, images: Any, level: Any, interpolation: str, fill_mode: str, fill_value: Any
-) -> npt.NDArray[Any]:
+def _shear(op: str, place: int, images: Any, level: Any, sampling: PixelSampling) -> npt.NDArray[Any]:
     array = check_image(op, images)
     levels = _each(op, "level", level, array.shape)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(levels), 1))
     rows[:, place] = levels[:, 0]
-    return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
+    return transform_checked(op, array, rows, sampling)
 
 
 def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1) -> npt.NDArray[np.float32]:
@@ -226,20 +204,14 @@ def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1)
     wanted = "a number" if width == 1 else f"{width} numbers"
     if len(shape) == 4:
         wanted += f", or an array of shape {(count, *one)}"
-    message = f"{op}: {name} must be {wanted} for images of shape {tuple(shape)}, got {values!r}."
-    raise InvalidArgumentError(message)
+    raise InvalidArgumentError(f"{op}: {name} must be {wanted} for images of shape {tuple(shape)}, got {values!r}.")
 
 
-def some_angle(key: Keys, shape: Sequence[int], *, max_angle: float, **how: Any) -> dict[str, Any]:
+def some_angle(op: str, key: Keys, shape: Sequence[int], *, max_angle: float, **how: Any) -> dict[str, Any]:
     """Return a random angle for an image of this shape, or one for each image of a batch."""
-    return _some_angle("random_rotate", key, shape, max_angle, how)
-
-
-def _some_angle(op: str, key: Keys, shape: Sequence[int], max_angle: Any, how: dict[str, Any]) -> dict[str, Any]:
     most = numbers(max_angle)
     if most.ndim or most.dtype.kind not in "iuf" or not 0 <= most < np.inf:
-        message = f"{op}: max_angle must be a number of radians of at least 0, got {max_angle!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: max_angle must be a number of radians of at least 0, got {max_angle!r}.")
     angles = uniforms(key, 1 if len(shape) == 3 else shape[0], -float(most), float(most))
     return {"angles": angles[..., 0] if len(shape) == 3 else angles, **how}
 
@@ -248,7 +220,7 @@ def _some_angle(op: str, key: Keys, shape: Sequence[int], max_angle: Any, how: d
 @random_op(
     "image.random_rotate",
     lambda spec, **_: rules.same_shape(spec),
-    sample=some_angle,
+    sample=partial(some_angle, "random_rotate"),
     becomes=partial(rotated, "random_rotate"),
     batches=lambda rank: rank == 3,
 )
@@ -284,9 +256,10 @@ def random_rotate(
         >>> random_rotate(image, np.pi, seed=3)[:, :, 0].tolist()
         [[4, 3], [2, 1]]
     """
-    array = check_image("random_rotate", image)
+    op = "random_rotate"
+    array = check_image(op, image)
     how = {"interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value}
-    return rotated("random_rotate", array, **some_angle(element_key(seed), array.shape, max_angle=max_angle, **how))
+    return rotated(op, array, **some_angle(op, element_key(seed), array.shape, max_angle=max_angle, **how))
 
 
 @of_nature(rules.COSTLY)
@@ -323,4 +296,4 @@ def stateless_random_rotate(
     op = "stateless_random_rotate"
     array = check_image(op, image)
     how = {"interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value}
-    return rotated(op, array, **_some_angle(op, stateless_key(op, seed), array.shape, max_angle, how))
+    return rotated(op, array, **some_angle(op, stateless_key(op, seed), array.shape, max_angle=max_angle, **how))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.block.column import Column, DenseColumn
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.checks import check_fill, check_image, check_integer, check_sizes, numbers
 from penstock.image.drawn import Keys, integers, stateless_key
@@ -15,13 +18,6 @@ from penstock.image.geometry.window import window_batch
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate
 from penstock.trace.lift import random_op, tensor, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 
 def _of_size(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:
@@ -132,12 +128,8 @@ def crop_at(value: npt.NDArray[Any], offset: npt.ArrayLike, size: Sequence[int])
     return found
 
 
-def somewhere(key: Keys, shape: Sequence[int], *, size: Any) -> dict[str, Any]:
+def somewhere(op: str, key: Keys, shape: Sequence[int], *, size: Any) -> dict[str, Any]:
     """Return the random start of a part of `size` in an array of this shape. All positions are equally likely."""
-    return _somewhere("random_crop", key, shape, size)
-
-
-def _somewhere(op: str, key: Keys, shape: Sequence[int], size: Any) -> dict[str, Any]:
     extents = check_sizes(op, "size", size, len(shape), f"one for each axis of shape {tuple(shape)}")
     if any(extent > known for extent, known in zip(extents, shape, strict=True)):
         message = f"{op}: a part of size {list(extents)} does not fit into an array of shape {tuple(shape)}."
@@ -153,7 +145,13 @@ def _cropped_somewhere(spec: LeafSpec, *, size: Any) -> TensorSpec:
     return TensorSpec(check_sizes("random_crop", "size", size, len(known.shape), "one for each axis"), known.dtype)
 
 
-@random_op("image.random_crop", _cropped_somewhere, sample=somewhere, becomes=crop_at, batches=lambda rank: True)
+@random_op(
+    "image.random_crop",
+    _cropped_somewhere,
+    sample=partial(somewhere, "random_crop"),
+    becomes=crop_at,
+    batches=lambda rank: True,
+)
 def random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: int | None = None) -> npt.NDArray[Any]:
     """Crop a random part of a given size of an array of any rank.
 
@@ -176,7 +174,7 @@ def random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: int | None =
         [[36, 37, 38], [46, 47, 48]]
     """
     array = numbers(value)
-    return crop_at(array, **somewhere(element_key(seed), array.shape, size=size))
+    return crop_at(array, **somewhere("random_crop", element_key(seed), array.shape, size=size))
 
 
 def stateless_random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: Any) -> npt.NDArray[Any]:
@@ -199,7 +197,7 @@ def stateless_random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: An
     """
     op = "stateless_random_crop"
     array = numbers(value)
-    return crop_at(array, **_somewhere(op, stateless_key(op, seed), array.shape, size))
+    return crop_at(array, **somewhere(op, stateless_key(op, seed), array.shape, size=size))
 
 
 MODES = ("CONSTANT", "REFLECT", "SYMMETRIC")
@@ -275,8 +273,7 @@ def check_paddings(rank: int, paddings: Any, mode: Any) -> tuple[Pairs, str]:
         raise InvalidArgumentError(message, hint=hint)
     name = mode.upper() if isinstance(mode, str) else mode
     if name not in MODES:
-        message = f"pad: mode must be one of {', '.join(map(repr, MODES))}; got {mode!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"pad: mode must be one of {', '.join(map(repr, MODES))}; got {mode!r}.")
     return tuple((int(before), int(after)) for before, after in values), name
 
 
@@ -285,8 +282,7 @@ def _padded(
 ) -> npt.NDArray[Any]:
     """Return `x` with its last `len(pairs)` axes padded, written into `out` if there is one."""
     if x.dtype.kind not in "biuf":
-        message = f"pad needs an array of numbers, got {x.dtype}."
-        raise InvalidTypeError(message)
+        raise InvalidTypeError(f"pad needs an array of numbers, got {x.dtype}.")
     first = x.ndim - len(pairs)
     sizes = x.shape[first:]
     check_mirrors(sizes, pairs, mode)

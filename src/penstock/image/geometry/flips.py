@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.column import DenseColumn
-from penstock.block.spec import TensorSpec
+from penstock.block.column import Column, DenseColumn
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.image import rules
 from penstock.image.checks import check_image, check_integer
 from penstock.image.drawn import Keys, integers, stateless_key
 from penstock.image.geometry.window import window_batch
 from penstock.trace.drawing import element_key
+from penstock.trace.graph import Allocate
 from penstock.trace.lift import random_op, tensor, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.column import Column
-    from penstock.block.spec import LeafSpec
-    from penstock.trace.graph import Allocate
 
 
 def _columns_reversed(

@@ -5,8 +5,6 @@ One kernel takes bytes and floats, and single transforms. Its helpers are compil
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.geometry.transform_native import points_memory, transform_one
@@ -18,9 +16,7 @@ SLACK = 64  # extra values after an image in memory of its own, so that its last
 
 
 @helper
-def _picked(
-    src: Any, row: int, channels: int, columns: Any, first: int, last: int, fill: Any, dst: Any, at: int
-) -> None:
+def _picked(src, row, channels, columns, first, last, fill, dst, at):
     """Write the pixels of one row at `columns[first:last]`; -1 stands for `fill`."""
     for j in range(first, last):
         to = at + j * channels
@@ -39,7 +35,7 @@ def _picked(
 
 
 @helper
-def _window(src: Any, image: int, width: int, channels: int, rows: Any, columns: Any, fill: Any, dst: Any) -> None:
+def _window(src, image, width, channels, rows, columns, fill, dst):
     """Write the pixels at `rows` and `columns` of an image; -1 stands for `fill`."""
     first, last, start = 0, 0, 0  # the longest run of consecutive columns
     for j in range(columns.size):
@@ -63,7 +59,7 @@ def _window(src: Any, image: int, width: int, channels: int, rows: Any, columns:
 
 
 @helper
-def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any, values: Any) -> None:
+def _covered(dst, at, height, width, channels, box, values):
     """Write `values`, one per channel, into the part of the box (top, left, height, width) inside the image."""
     for i in range(max(box[0], 0), min(box[0] + box[2], height)):
         for j in range(max(box[1], 0), min(box[1] + box[3], width)):
@@ -73,7 +69,7 @@ def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any
 
 
 @helper
-def _within(places: Any, size: int) -> bool:
+def _within(places, size):
     """Return True if all places are rows or columns of an image of this size, or -1."""
     near = True
     for n in range(places.shape[0]):
@@ -83,7 +79,7 @@ def _within(places: Any, size: int) -> bool:
 
 
 @helper
-def _one(src: Any, n: int, sizes: Any, where: Any, out_size: Any, window: Any, points: Any, dst: Any, at: int) -> None:
+def _one(src, n, sizes, where, out_size, window, points, dst, at):
     """Write the window of image `n`, or the whole image, transformed, into `dst` from `at` on.
 
     `sizes` and `where` are those of `_all`.
@@ -101,7 +97,7 @@ def _one(src: Any, n: int, sizes: Any, where: Any, out_size: Any, window: Any, p
 
 
 @helper
-def _calculated(now: Any, size: int, codes: Any, numbers: Any, dst: Any, at: int) -> None:
+def _calculated(now, size, codes, numbers, dst, at):
     run = numbers.shape[1]
     for i in range(0, size, run):
         values = dst[at + i : at + min(i + run, size)]
@@ -111,7 +107,7 @@ def _calculated(now: Any, size: int, codes: Any, numbers: Any, dst: Any, at: int
 
 
 @helper
-def _all(images: Any, sizes: Any, where: Any, out_size: Any, finish: Any, results: Any, made: Any, points: Any) -> None:
+def _all(images, sizes, where, out_size, finish, results, made, points):
     """Run `moves` with checked sizes. `made` has memory for intermediate images."""
     bytes_in, floats_in, count = images
     height, width, channels = sizes
@@ -158,28 +154,28 @@ def _all(images: Any, sizes: Any, where: Any, out_size: Any, finish: Any, result
     makes_arrays=True,
 )
 def moves(
-    bytes_in: Any,
-    floats_in: Any,
-    count: int,
-    height: int,
-    width: int,
-    channels: int,
-    rows: Any,
-    columns: Any,
-    outside: Any,
-    transforms: Any,
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    codes: Any,
-    numbers: Any,
-    boxes: Any,
-    covers: Any,
-    bytes_out: Any,
-    floats_out: Any,
-) -> int:
+    bytes_in,
+    floats_in,
+    count,
+    height,
+    width,
+    channels,
+    rows,
+    columns,
+    outside,
+    transforms,
+    mode,
+    bilinear,
+    fill,
+    out_height,
+    out_width,
+    codes,
+    numbers,
+    boxes,
+    covers,
+    bytes_out,
+    floats_out,
+):
     """Move, change and cover each image. Return 0 or BAD_ARGUMENT.
 
     Images are in one of the flat `bytes_in` and `floats_in`. Results go to one of the flat `bytes_out` and

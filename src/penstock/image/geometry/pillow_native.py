@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.geometry.pillow import BILINEAR, EXACT, FIXED, NEAREST
@@ -16,7 +14,7 @@ _u = np.uint64
 
 
 @helper
-def _fixed_places(a: Any, y: int, height: int, width: int, at: Any) -> None:
+def _fixed_places(a, y, height, width, at):
     """Write the number of the pixel for each pixel of row `y`, or -1 outside, in numbers of 16.16 bits."""
     x_step, y_step = int(np.floor(a[0] * 65536.0 + 0.5)), int(np.floor(a[3] * 65536.0 + 0.5))
     x = int(np.floor((a[2] + a[0] * 0.5 + a[1] * 0.5) * 65536.0 + 0.5)) + y * int(np.floor(a[1] * 65536.0 + 0.5))
@@ -28,7 +26,7 @@ def _fixed_places(a: Any, y: int, height: int, width: int, at: Any) -> None:
 
 
 @helper
-def _nearest(src: Any, at: Any, fill: Any, table: Any, out: Any, y: Any, planes: int) -> None:
+def _nearest(src, at, fill, table, out, y, planes):
     """Write the table's values for the pixels at `at`. Three channels have loops of their own, which are faster."""
     channels = fill.size
     for j in range(_u(at.size)):
@@ -50,7 +48,7 @@ def _nearest(src: Any, at: Any, fill: Any, table: Any, out: Any, y: Any, planes:
 
 
 @helper
-def _points(a: Any, way: int, state: Any, y: int, xs: Any, ys: Any) -> None:
+def _points(a, way, state, y, xs, ys):
     """Write the points of row `y` of the result. `state` has the point of its first pixel, for steps of float64."""
     count = _u(xs.size)
     if way == EXACT:
@@ -71,30 +69,30 @@ def _points(a: Any, way: int, state: Any, y: int, xs: Any, ys: Any) -> None:
 
 
 @inlined
-def _linear(src: Any, at: Any, right: Any, part: float) -> float:
+def _linear(src, at, right, part):
     one = np.float64(src[at])
     return one + (np.float64(src[at + right]) - one) * part
 
 
 @inlined
-def _cubic(one: float, two: float, three: float, four: float, at: float) -> float:
+def _cubic(one, two, three, four, at):
     p3, p4 = 2.0 * (one - two) + three - four, -one + two - three + four
     return two + at * ((-one + three) + at * (p3 + at * p4))
 
 
 @inlined
-def _cubic_line(src: Any, at: Any, xs: Any, step: Any, part: float) -> float:
+def _cubic_line(src, at, xs, step, part):
     one, two = np.float64(src[at + xs[0] * step]), np.float64(src[at + xs[1] * step])
     return _cubic(one, two, np.float64(src[at + xs[2] * step]), np.float64(src[at + xs[3] * step]), part)
 
 
 @inlined
-def _inside(place: int, size: int) -> Any:
+def _inside(place, size):
     return _u(min(max(place, 0), size - 1))
 
 
 @helper
-def _bilinear(src: Any, height: int, width: int, x: float, y: float, channels: int, rows: Any, j: Any) -> None:
+def _bilinear(src, height, width, x, y, channels, rows, j):
     left, top = int(np.floor(x - 0.5)), int(np.floor(y - 0.5))
     across, down = x - 0.5 - left, y - 0.5 - top
     step = _u(channels)
@@ -108,7 +106,7 @@ def _bilinear(src: Any, height: int, width: int, x: float, y: float, channels: i
 
 
 @helper
-def _bicubic(src: Any, height: int, width: int, x: float, y: float, channels: int, rows: Any, j: Any) -> None:
+def _bicubic(src, height, width, x, y, channels, rows, j):
     left, top = int(np.floor(x - 0.5)), int(np.floor(y - 0.5))
     across, down = x - 0.5 - left, y - 0.5 - top
     step = _u(channels)
@@ -128,7 +126,7 @@ def _bicubic(src: Any, height: int, width: int, x: float, y: float, channels: in
     makes_arrays=True,
     T="u8 f32",
 )
-def warp(src: Any, shape: Any, a: Any, way: int, kind: int, fill: Any, table: Any, planes: int, out: Any) -> int:
+def warp(src, shape, a, way, kind, fill, table, planes, out):
     """Write `table`'s values for the transformed flat image `src` to `out`: (channels, rows, columns) with `planes`.
 
     `shape` is height, width and channels.

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
 from penstock.image.checks import check_choice, check_fills, check_image, check_sizes, numbers
 from penstock.image.geometry import transform_reference as reference
-from penstock.image.kernels import by_kind
-from penstock.native.library import Kernels
+from penstock.image.geometry.moves import moves_into, ready
 from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import of_nature, tensor, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
-
 
 INTERPOLATIONS = ("nearest", "bilinear")
 FILL_MODES = ("constant", "reflect", "wrap", "nearest")  # the index is the number in the kernels
@@ -39,24 +32,23 @@ def transformed(spec: LeafSpec, *, output_shape: Any = None, **_: Any) -> Tensor
     return TensorSpec((*known.shape[:-3], height, width, known.shape[-1]), known.dtype)
 
 
-def _rule(spec: LeafSpec, *, transforms: Any, **params: Any) -> TensorSpec:
-    refuse_one_for_each(spec, np.shape(transforms)[:-1])
-    return transformed(spec, **params)
+def one_for_each(name: str, rank: int = 0) -> Callable[..., TensorSpec]:
+    """Return the rule of an operation whose argument `name` may be one value of this rank for each image.
 
-
-def refuse_one_for_each(spec: LeafSpec, leading: Sequence[int]) -> None:
-    """Refuse to trace several numbers for one image. A call with a real image raises the error.
-
-    Raises:
-        NotTraceable: there are several.
+    The rule refuses to trace several values for one image. A call with a real image raises the error.
     """
-    if len(tensor(spec).shape) == 3 and tuple(leading) not in ((), (1,)):
-        message = "an image transformed by the numbers of several"
-        raise NotTraceable(message)
+
+    def rule(spec: LeafSpec, **params: Any) -> TensorSpec:
+        leading = np.shape(params[name])[: np.ndim(params[name]) - rank]
+        if len(tensor(spec).shape) == 3 and leading not in ((), (1,)):
+            raise NotTraceable("an image transformed by the numbers of several")
+        return transformed(spec, **params)
+
+    return rule
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.transform", _rule, batches=lambda rank: rank == 3)
+@traceable("image.transform", one_for_each("transforms", 1), batches=lambda rank: rank == 3)
 def transform(
     images: npt.NDArray[Any],
     transforms: npt.ArrayLike,
@@ -104,47 +96,40 @@ def transform(
     size = None
     if output_shape is not None:
         size = check_sizes("transform", "output_shape", output_shape, 2, "height and width", 1)
-    return transform_checked("transform", array, rows, interpolation, fill_mode, size, fill_value)
+    return transform_checked("transform", array, rows, PixelSampling(interpolation, fill_mode, fill_value), size)
 
 
 def _checked_images(op: str, images: Any) -> npt.NDArray[Any]:
     array = check_image(op, images)
     if array.dtype.kind == "b":
-        message = f"{op} takes integers and floats, got bool."
-        raise InvalidTypeError(message, hint="Cast a mask to uint8 first.")
+        raise InvalidTypeError(f"{op} takes integers and floats, got bool.", hint="Cast a mask to uint8 first.")
     return array
+
+
+class PixelSampling(NamedTuple):
+    """The arguments of `transform` of these names: the values between pixels and outside of the image."""
+
+    interpolation: str
+    fill_mode: str
+    fill_value: npt.ArrayLike
 
 
 def transform_checked(
     op: str,
     images: npt.NDArray[Any],
     transforms: npt.NDArray[Any],
-    interpolation: str,
-    fill_mode: str,
-    size: Sequence[int] | None,
-    fill_value: npt.ArrayLike,
+    sampling: PixelSampling,
+    size: tuple[int, ...] | None = None,
 ) -> npt.NDArray[Any]:
     """Apply `transform` under the name `op`.
 
     There is one row of numbers for all images, or one for each (checked before).
     """
     array = _checked_images(op, images)
-    how = check_transform(op, array.shape, array.dtype, transforms, interpolation, fill_mode, size, fill_value)
-    height, width = array.shape[-3:-1] if size is None else size
-    result = transform_batch(array if array.ndim == 4 else array[None], *how, height, width)
+    size = size or array.shape[-3:-1]
+    how = check_transform(op, array.shape, array.dtype, transforms, sampling, size)
+    result = transform_batch(array if array.ndim == 4 else array[None], how, size)
     return result if array.ndim == 4 else result[0]
-
-
-class ProjectiveTransform(NamedTuple):
-    """A transform for the kernels: rows of eight numbers, the interpolation, the mode and value outside.
-
-    `fill` is a number, or one for each channel.
-    """
-
-    rows: npt.NDArray[np.float32]
-    mode: int
-    bilinear: bool
-    fill: Any
 
 
 def check_transform(
@@ -152,72 +137,48 @@ def check_transform(
     shape: Sequence[int],
     dtype: np.dtype[Any],
     transforms: npt.NDArray[Any],
-    interpolation: str,
-    fill_mode: str,
-    size: Sequence[int] | None,
-    fill_value: npt.ArrayLike,
-) -> ProjectiveTransform:
+    sampling: PixelSampling,
+    size: tuple[int, ...],
+) -> reference.ProjectiveTransform:
     """Return the transform of images of this shape and dtype to `size`.
 
     >>> row = np.array([1, 0, 0, 0, 1, 0, 0, 0])
-    >>> check_transform("transform", (2, 2, 1), np.dtype(np.uint8), row, "nearest", "Reflect", None, 0)[1:]
+    >>> sampling = PixelSampling("nearest", "Reflect", 0)
+    >>> check_transform("transform", (2, 2, 1), np.dtype(np.uint8), row, sampling, (2, 2))[1:]
     (1, False, np.uint8(0))
 
     Raises:
         InvalidArgumentError: sides or choices that are not supported, or numbers that are not finite.
     """
-    interpolation, fill_mode = (name.lower() if isinstance(name, str) else name for name in (interpolation, fill_mode))
+    interpolation, fill_mode = (name.lower() if isinstance(name, str) else name for name in sampling[:2])
     check_choice(op, "interpolation", interpolation, INTERPOLATIONS)
     check_choice(op, "fill_mode", fill_mode, FILL_MODES)
-    fill = check_fills(op, "fill_value", fill_value, dtype, shape[-1])
-    height, width = shape[-3:-1] if size is None else size
-    if 0 in shape[-3:-1] or max(*shape[-3:-1], height, width) >= LONGEST:
-        message = f"{op}: sides must have 1 to 2**24 - 1 pixels, got shape {tuple(shape)}, to be {height} x {width}."
+    fill = check_fills(op, "fill_value", sampling.fill_value, dtype, shape[-1])
+    if 0 in shape[-3:-1] or max(*shape[-3:-1], *size) >= LONGEST:
+        message = f"{op}: sides must have 1 to 2**24 - 1 pixels, got shape {tuple(shape)}, to be {size[0]} x {size[1]}."
         raise InvalidArgumentError(message)
     with np.errstate(over="ignore"):
         rows = transforms.astype(np.float32).reshape(-1, 8)
     if not np.isfinite(rows).all():
         message = f"{op}: the numbers of a transform must be finite in float32, got {transforms.tolist()!r:.200}."
         raise InvalidArgumentError(message)
-    return ProjectiveTransform(rows, FILL_MODES.index(fill_mode), interpolation == "bilinear", fill)
-
-
-_NATIVE = Kernels("penstock.image.geometry.moves_native")
+    return reference.ProjectiveTransform(rows, FILL_MODES.index(fill_mode), interpolation == "bilinear", fill)
 
 
 def transform_batch(
-    images: npt.NDArray[Any],
-    transforms: npt.NDArray[np.float32],
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
+    images: npt.NDArray[Any], how: reference.ProjectiveTransform, size: tuple[int, ...]
 ) -> npt.NDArray[Any]:
     """Compute `reference.transform` with equal bits, in one call without the GIL for uint8 and float32.
 
     >>> row = np.array([[[[1], [2], [3]]]], np.uint8)
     >>> right = np.array([[1, 0, -1, 0, 1, 0, 0, 0]], np.float32)
-    >>> transform_batch(row, right, reference.NEAREST, False, np.uint8(0), 1, 3).ravel().tolist()
+    >>> how = reference.ProjectiveTransform(right, reference.NEAREST, False, np.uint8(0))
+    >>> transform_batch(row, how, (1, 3)).ravel().tolist()
     [1, 1, 2]
     """
-    native = _NATIVE.loaded() if images.dtype in (np.uint8, np.float32) else None
-    count, _, _, channels = images.shape
-    result = np.empty((count, out_height, out_width, channels), images.dtype)
-    if native is None or not result.size:
-        result[...] = reference.transform(images, transforms, mode, bilinear, fill, out_height, out_width)
-        return result
-    nothing, nowhere = np.empty((0, channels), np.float32), np.empty((0, 0), np.int64)
-    status = native.moves(
-        *by_kind(np.require(images, requirements=["C", "A"]).reshape(-1)),
-        *images.shape,
-        *(nowhere, nowhere, 0.0),
-        *(np.ascontiguousarray(transforms), mode, bilinear, np.full(channels, fill, images.dtype).astype(np.float32)),
-        *(out_height, out_width),
-        *(nowhere.reshape(-1), nothing, np.empty((count, 0, 4), np.int64), nothing),
-        *by_kind(result.reshape(-1)),
-    )
-    if status != 0:
-        message = f"transform: the kernel refused images of shape {images.shape} for a result of shape {result.shape}."
-        raise InvalidArgumentError(message)
+    if not ready() or images.dtype not in (np.uint8, np.float32) or not len(images):
+        return reference.transform(images, how, size)
+    result = np.empty((len(images), *size, images.shape[3]), images.dtype)
+    if result.size:
+        moves_into(images, result, None, how)
     return result

@@ -20,7 +20,7 @@ BEYOND = np.float32(2**25)  # counts as far outside, because a side has less tha
 
 
 @helper
-def _reflected(at: Any, size: int) -> Any:
+def _reflected(at, size):
     twice = np.float32(2 * size)
     if at < ZERO:
         at = np.float32(2 * size * np.int64(-at / twice)) + at
@@ -30,7 +30,7 @@ def _reflected(at: Any, size: int) -> Any:
 
 
 @helper
-def _wrapped(at: Any, size: int) -> Any:
+def _wrapped(at, size):
     turn = np.float32(size - 1)
     if at < ZERO:
         return at + np.float32(size * (np.int64(-at / turn) + 1))
@@ -38,7 +38,7 @@ def _wrapped(at: Any, size: int) -> Any:
 
 
 @helper
-def _near(row: Any, size: int) -> bool:
+def _near(row, size):
     """Return True if all coordinates are on the image or its first mirror image on either side."""
     low, high = np.float32(-size), np.float32(2 * size)
     near = 0
@@ -48,7 +48,7 @@ def _near(row: Any, size: int) -> bool:
 
 
 @helper
-def _map(row: Any, size: int, mode: int) -> None:
+def _map(row, size, mode):
     """Map the coordinates of a row into the image, according to `mode`."""
     last = np.float32(size - 1)
     if mode == CONSTANT:
@@ -73,9 +73,7 @@ def _map(row: Any, size: int, mode: int) -> None:
 
 
 @helper
-def points_of(
-    a: Any, first: int, rows: Any, columns: Any, height: int, width: int, mode: int, ys: Any, xs: Any
-) -> None:
+def points_of(a, first, rows, columns, height, width, mode, ys, xs):
     """Compute the source points of output pixels in `columns`, and in `rows` counted from row `first`."""
     base = np.float32(first)
     projective = a[6] != ZERO or a[7] != ZERO
@@ -99,7 +97,7 @@ def points_of(
 
 
 @helper
-def rounded(row: Any, size: int, found: Any) -> None:
+def rounded(row, size, found):
     """Compute the nearest pixel of each coordinate, halves away from zero, or -1 outside."""
     for j in range(row.size):
         far = min(abs(row[j]), BEYOND)
@@ -109,7 +107,7 @@ def rounded(row: Any, size: int, found: Any) -> None:
 
 
 @helper
-def split(row: Any, found: Any, low: Any, high: Any) -> None:
+def split(row, found, low, high):
     """Compute the pixel below each coordinate, limited to int32, and the weights of this pixel and the next."""
     for j in range(row.size):
         floor = np.floor(row[j])
@@ -150,7 +148,7 @@ LANES values can be read at `top + step` and `below + step`, and written at `at`
 
 
 @helper
-def copy_points(src: Any, image: int, width: int, channels: int, y: Any, x: Any, fill: Any, dst: Any, at: int) -> None:
+def copy_points(src, image, width, channels, y, x, fill, dst, at):
     for j in range(x.size):
         to = at + j * channels
         if (x[j] < 0) | (y[j] < 0):
@@ -168,22 +166,7 @@ def copy_points(src: Any, image: int, width: int, channels: int, y: Any, x: Any,
 
 
 @helper
-def _blend_edge(
-    src: Any,
-    image: int,
-    height: int,
-    width: int,
-    channels: int,
-    y: int,
-    x: int,
-    left: Any,
-    right: Any,
-    above: Any,
-    under: Any,
-    fill: Any,
-    dst: Any,
-    at: int,
-) -> None:
+def _blend_edge(src, image, height, width, channels, y, x, left, right, above, under, fill, dst, at):
     """Blend the four pixels around a point if some of them are outside. Those have the fill value."""
     top, bottom = (y >= 0) & (y < height), (y >= -1) & (y < height - 1)
     west, east = (x >= 0) & (x < width), (x >= -1) & (x < width - 1)
@@ -207,7 +190,7 @@ def _blend_edge(
 
 
 @helper
-def _corners(y: Any, x: Any, image: int, height: int, width: int, channels: int, last: int, found: Any) -> None:
+def _corners(y, x, image, height, width, channels, last, found):
     """Compute the position of each point's upper left pixel in `src`, or -1 if a corner is outside or after `last`."""
     for j in range(x.size):
         inside = (x[j] >= 0) & (y[j] >= 0) & (x[j] < width - 1) & (y[j] < height - 1)
@@ -216,9 +199,7 @@ def _corners(y: Any, x: Any, image: int, height: int, width: int, channels: int,
 
 
 @helper
-def _blend_wide(
-    src: Any, corners: Any, row: int, step: int, weights: Any, dst: Any, at: int, start: int, last: int
-) -> int:
+def _blend_wide(src, corners, row, step, weights, dst, at, start, last):
     """Blend pixels from `start` on in vectors, up to one with a corner outside or after `last`. Return its number."""
     j = start
     while j < last and corners[j] >= 0:
@@ -230,20 +211,7 @@ def _blend_wide(
 
 
 @helper
-def blend_points(
-    src: Any,
-    image: int,
-    height: int,
-    width: int,
-    channels: int,
-    y: Any,
-    x: Any,
-    corners: Any,
-    weights: Any,
-    fill: Any,
-    dst: Any,
-    at: int,
-) -> None:
+def blend_points(src, image, height, width, channels, y, x, corners, weights, fill, dst, at):
     """Blend the four pixels around each point. Results begin at `at` in `dst`."""
     # Vectors read and write LANES values per pixel, which must stay inside `src` and `dst`.
     wide = (channels == 3) | (channels == 4)
@@ -268,7 +236,7 @@ PIXELS = 512  # points computed at once: long vectors, and arrays that stay in t
 
 
 @maker
-def points_memory(out_height: int, out_width: int) -> Any:
+def points_memory(out_height, out_width):
     """Return memory for the points of some rows: numbers of rows and columns, coordinates, weights."""
     step = min(max(PIXELS // out_width, 1), out_height)  # rows per step
     floats, corners = np.empty((8, step * out_width), np.float32), np.empty(step * out_width, np.int64)
@@ -280,21 +248,8 @@ def points_memory(out_height: int, out_width: int) -> Any:
 
 @helper
 def transform_one(
-    src: Any,
-    image: int,
-    height: int,
-    width: int,
-    channels: int,
-    a: Any,
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    points: Any,
-    dst: Any,
-    start: int,
-) -> None:
+    src, image, height, width, channels, a, mode, bilinear, fill, out_height, out_width, points, dst, start
+):
     """Transform the image at `image` by the eight numbers `a` into `dst`, from `start` on."""
     floats, whole, corners, step = points
     weights = floats[4:]

@@ -7,13 +7,10 @@ k, (a3 x + a4 y + a5) / k)` with `k = a6 x + a7 y + 1`. If k is 0, the result is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
+import numpy.typing as npt
 
 CONSTANT, REFLECT, WRAP, NEAREST = range(4)  # modes for points beyond the edge
 NOWHERE = np.float32(-5)  # no pixel is near this coordinate, so its value is the fill
@@ -22,38 +19,38 @@ FARTHEST = np.float32(2**60)  # beyond, TensorFlow's integer arithmetic overflow
 Float = np.float32
 
 
-def transform(
-    images: npt.NDArray[Any],
-    transforms: npt.NDArray[np.float32],
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-) -> npt.NDArray[Any]:
-    """Compute each pixel of the results (N, out_height, out_width, C) from `images` (N, H, W, C).
+class ProjectiveTransform(NamedTuple):
+    """A transform for the kernels: the interpolation, the mode and the value outside.
 
-    `transforms` has one row of eight numbers for all images or one for each; `fill` is a value of the images'
-    dtype, or one for each channel.
+    `numbers` has one row of eight numbers for all images, or one for each. `fill` is a value of the images' dtype, or
+    one for each channel.
+    """
+
+    numbers: npt.NDArray[np.float32]
+    mode: int
+    bilinear: bool
+    fill: Any
+
+
+def transform(images: npt.NDArray[Any], how: ProjectiveTransform, size: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Compute each pixel of the results (N, *size, C) from `images` (N, H, W, C).
 
     >>> row = np.array([[[[1], [2], [3]]]], np.uint8)
     >>> left = np.array([[1, 0, 1, 0, 1, 0, 0, 0]], np.float32)
-    >>> transform(row, left, CONSTANT, False, np.uint8(9), 1, 3).ravel().tolist()
+    >>> transform(row, ProjectiveTransform(left, CONSTANT, False, np.uint8(9)), (1, 3)).ravel().tolist()
     [2, 3, 9]
     """
     count, height, width, _ = images.shape
-    y, x = _points(transforms, out_height, out_width, height, width, mode)
-    shape = (count, out_height, out_width)
-    y, x = np.broadcast_to(y, shape), np.broadcast_to(x, shape)
+    y, x = (np.broadcast_to(axis, (count, *size)) for axis in _points(how.numbers, size, (height, width), how.mode))
     batch = np.arange(count)[:, None, None]
 
     def read(at_y: npt.NDArray[np.float32], at_x: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
         inside = (at_y >= 0) & (at_y < height) & (at_x >= 0) & (at_x < width)
         rows = np.where(inside, at_y, 0).astype(np.int64)
         columns = np.where(inside, at_x, 0).astype(np.int64)
-        return np.where(inside[..., None], images[batch, rows, columns], fill)
+        return np.where(inside[..., None], images[batch, rows, columns], how.fill)
 
-    if not bilinear:
+    if not how.bilinear:
         return read(_rounded(y), _rounded(x))
     with np.errstate(invalid="ignore", over="ignore"):
         y_floor, x_floor = np.floor(y), np.floor(x)
@@ -66,17 +63,17 @@ def transform(
 
 
 def _points(
-    transforms: npt.NDArray[np.float32], out_height: int, out_width: int, height: int, width: int, mode: int
+    transforms: npt.NDArray[np.float32], size: tuple[int, ...], image_size: tuple[int, ...], mode: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return the source point of each output pixel: y and x, each (transforms, out_height, out_width)."""
+    """Return the source point of each output pixel: y and x, each (transforms, *size)."""
     a = transforms.astype(Float)[:, :, None, None]
-    y = np.arange(out_height).astype(Float)[:, None]
-    x = np.arange(out_width).astype(Float)
+    y = np.arange(size[0]).astype(Float)[:, None]
+    x = np.arange(size[1]).astype(Float)
     with np.errstate(all="ignore"):
         k = a[:, 6] * x + a[:, 7] * y + Float(1)
         from_x = (a[:, 0] * x + a[:, 1] * y + a[:, 2]) / k
         from_y = (a[:, 3] * x + a[:, 4] * y + a[:, 5]) / k
-        found = _mapped(from_y, height, mode), _mapped(from_x, width, mode)
+        found = _mapped(from_y, image_size[0], mode), _mapped(from_x, image_size[1], mode)
     return np.where(k == 0, NOWHERE, found[0]), np.where(k == 0, NOWHERE, found[1])
 
 

@@ -54,7 +54,7 @@ def _writable(typing: Any, array: Any) -> Any:
     """Return a read-only array as a writable one, so that a helper is compiled once for both kinds."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return impl_ret_borrowed(context, builder, signature.return_type, args[0])  # type: ignore[no-untyped-call]
+        return impl_ret_borrowed(context, builder, signature.return_type, args[0])
 
     return array.copy(readonly=False)(array), generate
 
@@ -67,7 +67,7 @@ floor, whole = _rounding("llvm.floor"), _rounding("llvm.trunc")  # the next numb
 
 
 @helper
-def images_in(size: int, height: int, width: int, channels: int) -> int:
+def images_in(size, height, width, channels):
     """Return the number of images in `size` values, or -1 if it is not whole. No product can overflow."""
     if height <= 0 or width <= 0 or channels <= 0:
         return -1
@@ -78,13 +78,13 @@ def images_in(size: int, height: int, width: int, channels: int) -> int:
 
 
 @helper
-def fits(size: int, count: int, height: int, width: int, channels: int) -> bool:
+def fits(size, count, height, width, channels):
     """Return True if `size` values are exactly `count` images, at least one."""
     return count > 0 and images_in(size, height, width, channels) == count
 
 
 @helper
-def calculate(codes: Any, numbers: Any, values: Any) -> None:
+def calculate(codes, numbers, values):
     """Change `values` by the operations `codes` in order.
 
     Each has its row of `numbers`, at least as long as `values`.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.native.kernel import inlined
@@ -12,7 +10,7 @@ _u = np.uint64
 
 
 @inlined
-def fits_result(table: Any, out: Any, planes: int, rows: int, columns: int, channels: int) -> bool:
+def fits_result(table, out, planes, rows, columns, channels):
     """Return True if table and result have the shapes of an image. `out` is (channels, rows, columns) with `planes`."""
     if planes:
         fits = out.shape[0] == channels and out.shape[1] == rows and out.shape[2] == columns
@@ -22,7 +20,7 @@ def fits_result(table: Any, out: Any, planes: int, rows: int, columns: int, chan
 
 
 @inlined
-def look_up(row: Any, at: int, columns: int, table: Any, c: int, out: Any, y: int, planes: int) -> None:
+def look_up(row, at, columns, table, c, out, y, planes):
     """Write the table's values for a channel of row `y`, whose `columns` bytes begin at `at`."""
     count, first, channel, to = _u(columns), _u(at), _u(c), _u(y)
     if planes:

@@ -89,11 +89,9 @@ def _chunks(data: bytes) -> list[PngChunk]:
         kind = bytes(view[at + 4 : at + 8])
         right = zlib.crc32(view[at + 4 : stop - 4]) == int.from_bytes(view[stop - 4 : stop], "big")
         if not right and kind[:1].isupper():
-            message = f"PNG damaged: the checksum of chunk {kind!r} at byte {at} does not match."
-            raise DataLossError(message)
+            raise DataLossError(f"PNG damaged: the checksum of chunk {kind!r} at byte {at} does not match.")
         if not (kind.isalpha() and kind.isascii()):
-            message = f"PNG damaged: a chunk must begin at byte {at}, but {kind!r} is no name of one."
-            raise DataLossError(message)
+            raise DataLossError(f"PNG damaged: a chunk must begin at byte {at}, but {kind!r} is no name of one.")
         if right:
             found.append(PngChunk(kind, view[at + 8 : stop - 4], at))
         at = stop
@@ -108,8 +106,7 @@ def _header(chunks: list[PngChunk]) -> PngHeader:
         sound = width and height and depth in DEPTHS.get(colour, ()) and not compression and not filters
         if sound and interlacing < 2:
             return PngHeader(height, width, depth, colour, bool(interlacing))
-    message = "PNG damaged: it has no usable header (IHDR), which must come first."
-    raise DataLossError(message)
+    raise DataLossError("PNG damaged: it has no usable header (IHDR), which must come first.")
 
 
 def _packed(chunks: list[PngChunk]) -> tuple[bytes, list[PngChunk]]:
@@ -117,16 +114,14 @@ def _packed(chunks: list[PngChunk]) -> tuple[bytes, list[PngChunk]]:
     places = [place for place, chunk in enumerate(chunks) if chunk.kind == b"IDAT"]
     for chunk in chunks[1:]:
         if chunk.kind[:1].isupper() and chunk.kind not in (b"IDAT", b"PLTE", b"IEND"):
-            message = f"PNG damaged: the chunk {chunk.kind!r} at byte {chunk.at} is unknown or out of place."
-            raise DataLossError(message)
+            raise DataLossError(f"PNG damaged: the chunk {chunk.kind!r} at byte {chunk.at} is unknown or out of place.")
     if places and places[-1] - places[0] >= len(places):
         place = next(place for place in range(places[0], places[-1]) if chunks[place].kind != b"IDAT")
         message = f"PNG damaged: the chunk {chunks[place].kind!r} at byte {chunks[place].at} parts the pixels (IDAT)."
         raise DataLossError(message)
     packed = b"".join(chunks[place].payload for place in places)
     if not packed:
-        message = "PNG damaged: it has no pixels (IDAT)."
-        raise DataLossError(message)
+        raise DataLossError("PNG damaged: it has no pixels (IDAT).")
     return packed, chunks[: places[0]]
 
 
@@ -134,8 +129,7 @@ def _palette(header: PngHeader, chunks: list[PngChunk]) -> npt.NDArray[np.uint8]
     """Return the colours of the palette, with black for other indices, or None if the file needs none."""
     found = [chunk.payload for chunk in chunks if chunk.kind == b"PLTE"]
     if len(found) > 1:
-        message = "PNG damaged: it has more than one palette (PLTE)."
-        raise DataLossError(message)
+        raise DataLossError("PNG damaged: it has more than one palette (PLTE).")
     if header.colour != PALETTE:
         return None
     if not found or not found[0] or len(found[0]) % 3 or len(found[0]) > 768:

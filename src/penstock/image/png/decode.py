@@ -149,13 +149,11 @@ def _inflated(packed: bytes, size: int, header: PngHeader) -> npt.NDArray[np.uin
         raw = stream.decompress(packed, size)
         ended = stream.eof or bool(stream.decompress(stream.unconsumed_tail, 1)) or stream.eof
     except zlib.error as error:
-        message = f"PNG damaged: its pixels cannot be unpacked (zlib: {error})."
-        raise DataLossError(message) from None
+        raise DataLossError(f"PNG damaged: its pixels cannot be unpacked (zlib: {error}).") from None
     if len(raw) < size or not ended:
-        message = (
+        raise DataLossError(
             f"PNG damaged: its {len(packed)} packed bytes do not unpack to {header.width} x {header.height} pixels."
         )
-        raise DataLossError(message)
     return np.frombuffer(bytearray(raw), np.uint8)
 
 
@@ -171,8 +169,7 @@ def _part(raw: npt.NDArray[np.uint8], header: PngHeader, height: int, width: int
         else native.unfilter(raw, height, stride, step, out, 0)
     )
     if not sound:
-        message = "PNG damaged: a row names a filter that there is not; filters are 0 to 4."
-        raise DataLossError(message)
+        raise DataLossError("PNG damaged: a row names a filter that there is not; filters are 0 to 4.")
     if header.depth == 16:
         return out.view(">u2").astype(np.uint16).reshape(height, width, -1)
     if header.depth == 8:
@@ -216,11 +213,10 @@ def decode_png_block(
         InvalidArgumentError: `out` is not uint8, not in C order or of another length than `starts`.
     """
     if out.dtype != np.uint8 or out.ndim != 4 or not out.flags.c_contiguous or len(out) != len(starts):
-        message = (
+        raise InvalidArgumentError(
             f"decode_png_block writes into C-contiguous uint8 ({len(starts)}, height, width, channels), "
             f"got {out.dtype} of shape {out.shape}."
         )
-        raise InvalidArgumentError(message)
     native = NATIVE.loaded()
     if native is None:
         return np.arange(len(starts))

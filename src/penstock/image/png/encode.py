@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.image import rules
 from penstock.image.checks import check_choice
@@ -14,12 +16,6 @@ from penstock.image.checks import check_encodable as _checked
 from penstock.image.png.chunks import GREY, GREY_ALPHA, RGB, RGBA, SIGNATURE
 from penstock.native.library import Kernels
 from penstock.trace.lift import of_nature
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
 
 NATIVE = Kernels("penstock.image.png.kernels.filters")
 _SHORT = 1 << 14  # bytes of an image; for smaller ones, releasing the GIL costs more than it gains

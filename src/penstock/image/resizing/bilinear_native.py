@@ -128,7 +128,7 @@ values can be read at each tap, and written for each pixel: the lane too many of
 
 
 @helper
-def _inside(taps: Any, size: int) -> bool:
+def _inside(taps, size):
     inside = True
     for i in range(taps.size):
         inside &= (taps[i] >= 0) & (taps[i] < size)
@@ -136,7 +136,7 @@ def _inside(taps: Any, size: int) -> bool:
 
 
 @helper
-def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, high: Any, weight: Any) -> None:
+def _spread(x_low, x_high, x_weight, channels, low, high, weight):
     """Compute taps of each value from the taps of each pixel. The last one is repeated."""
     at = 0
     for j in range(x_low.size):
@@ -152,7 +152,7 @@ def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, hig
 
 
 @helper
-def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_pick: Any) -> bool:
+def _windows(low, high, row_size, base, low_pick, high_pick):
     """Fill the tables of `lerp_windows`. Return False if a window would be too wide."""
     fits = row_size >= WINDOW
     for window in range(base.size):
@@ -172,33 +172,18 @@ def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_
 
 
 @helper
-def _resized(
-    src: Any,
-    count: int,
-    height: int,
-    width: int,
-    channels: int,
-    y_low: Any,
-    y_high: Any,
-    y_weight: Any,
-    x_low: Any,
-    x_high: Any,
-    x_weight: Any,
-    low: Any,
-    high: Any,
-    weight: Any,
-    base: Any,
-    low_pick: Any,
-    high_pick: Any,
-    left: Any,
-    right: Any,
-    one: Any,
-    other: Any,
-    factor: Any,
-    divide: bool,
-    dst: Any,
-) -> None:
-    """Run `resize_bilinear` with checked sizes. The memory has the constants of all rows, and two rows."""
+def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, dst):
+    """Run `resize_bilinear` with checked sizes.
+
+    `values` is memory for the taps of each value, `windows` for the tables of `lerp_windows`, and `rows` for the
+    positions of the pixels and for two rows.
+    """
+    count, height, width, channels = sizes
+    y_low, y_high, y_weight = y_taps
+    x_low, x_high, x_weight = x_taps
+    low, high, weight = values
+    base, low_pick, high_pick = windows
+    left, right, one, other = rows
     out_height = y_low.size
     out_width = x_low.size
     row_size = width * channels
@@ -279,20 +264,8 @@ def _resized(
     makes_arrays=True,
 )
 def resize_bilinear(
-    src: Any,
-    height: int,
-    width: int,
-    channels: int,
-    y_low: Any,
-    y_high: Any,
-    y_weight: Any,
-    x_low: Any,
-    x_high: Any,
-    x_weight: Any,
-    factor: Any,
-    divide: bool,
-    dst: Any,
-) -> int:
+    src, height, width, channels, y_low, y_high, y_weight, x_low, x_high, x_weight, factor, divide, dst
+):
     """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`. Return 0 or BAD_ARGUMENT.
 
     `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated). The taps are those of `bilinear_taps`.
@@ -315,38 +288,17 @@ def resize_bilinear(
         return BAD_ARGUMENT
     steps = (out_row + STEP * LANES - 1) // (STEP * LANES)
     room = steps * STEP * LANES
-    low = np.empty(room, np.int64)
-    high = np.empty(room, np.int64)
-    weight = np.empty(room, np.float32)
-    base = np.empty(steps * STEP, np.int64)
-    low_pick = np.empty(room, np.uint32)
-    high_pick = np.empty(room, np.uint32)
-    left = np.empty(out_width, np.int64)
-    right = np.empty(out_width, np.int64)
-    one = np.empty(room + LANES, np.float32)
-    other = np.empty(room + LANES, np.float32)
+    values = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
+    windows = np.empty(steps * STEP, np.int64), np.empty(room, np.uint32), np.empty(room, np.uint32)
+    pixels, rows = np.empty((2, out_width), np.int64), np.empty((2, room + LANES), np.float32)
     _resized(
         src,
-        count,
-        height,
-        width,
-        channels,
-        y_low,
-        y_high,
-        y_weight,
-        x_low,
-        x_high,
-        x_weight,
-        low,
-        high,
-        weight,
-        base,
-        low_pick,
-        high_pick,
-        left,
-        right,
-        one,
-        other,
+        (count, height, width, channels),
+        (y_low, y_high, y_weight),
+        (x_low, x_high, x_weight),
+        values,
+        windows,
+        (pixels[0], pixels[1], rows[0], rows[1]),
         factor,
         divide,
         dst,

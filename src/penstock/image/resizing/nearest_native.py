@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.kernels import BAD_ARGUMENT
@@ -15,7 +13,7 @@ from penstock.native.kernel import kernel
     "src: T[:], height: i64, width: i64, parts: i64, y: i64[:], x: i64[:], dst: w T[:] -> i64",
     T="u8 u16 u32 u64",
 )
-def resize_nearest(src: Any, height: int, width: int, parts: int, y: Any, x: Any, dst: Any) -> int:
+def resize_nearest(src, height, width, parts, y, x, dst):
     """Copy the pixel at (y[i], x[j]), of `parts` values, of each image of the flat `src` to the flat `dst`."""
     count = images_in(src.size, height, width, parts)
     row_size, out_row = width * parts, x.size * parts

@@ -6,8 +6,6 @@ of whole rows of bytes, which LLVM vectorises.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.kernels import BAD_ARGUMENT
@@ -21,7 +19,7 @@ _ONE, _HALF = np.int32(1 << BITS), np.int32(1 << (BITS - 1))
 
 
 @inlined
-def _height(kind: int, x: float) -> float:
+def _height(kind, x):
     """Return the value of a filter at `x`."""
     if kind == BILINEAR:
         return max(1.0 - abs(x), 0.0)
@@ -34,7 +32,7 @@ def _height(kind: int, x: float) -> float:
 
 
 @maker
-def _taps(size: int, new: int, first: int, count: int, kind: int) -> Any:
+def _taps(size, new, first, count, kind):
     """Return the first tap of each result from `first` on, the number of its taps, and their weights."""
     scale = size / new
     wide = max(scale, 1.0)
@@ -61,7 +59,7 @@ def _taps(size: int, new: int, first: int, count: int, kind: int) -> Any:
 
 
 @helper
-def _blend(rows: Any, start: int, step: int, taps: int, weights: Any, sums: Any, out: Any, at: int, size: int) -> None:
+def _blend(rows, start, step, taps, weights, sums, out, at, size):
     """Write the weighted sum of `taps` rows of `size` bytes, `step` apart, to `out` from `at` on."""
     count, to = _u(size), _u(at)
     for j in range(count):
@@ -75,7 +73,7 @@ def _blend(rows: Any, start: int, step: int, taps: int, weights: Any, sums: Any,
 
 
 @inlined
-def _word(src: Any, at: int) -> Any:
+def _word(src, at):
     j = _u(at)
     low = _u(src[j]) | _u(src[j + _u(1)]) << _u(8) | _u(src[j + _u(2)]) << _u(16) | _u(src[j + _u(3)]) << _u(24)
     high = (
@@ -85,14 +83,12 @@ def _word(src: Any, at: int) -> Any:
 
 
 @inlined
-def _swap(a: Any, b: Any, mask: Any, shift: Any) -> Any:
+def _swap(a, b, mask, shift):
     return (a & mask) | ((b & mask) << shift), ((a >> shift) & mask) | (b & ~mask)
 
 
 @helper
-def _transpose(
-    src: Any, start: int, stride: int, height: int, width: int, words: Any, turned: Any, to: int, pitch: int
-) -> None:
+def _transpose(src, start, stride, height, width, words, turned, to, pitch):
     """Write column j of the bytes from `start` on to the words from `to + j * pitch` on; `turned` are their bytes."""
     for block in range((height + 7) // 8):
         y, j = block * 8, 0
@@ -129,19 +125,7 @@ def _transpose(
     makes_arrays=True,
     T="u8 f32",
 )
-def resize_part(
-    src: Any,
-    size: int,
-    stored: int,
-    channels: int,
-    places: Any,
-    vertical_first: int,
-    table: Any,
-    words: Any,
-    turned: Any,
-    planes: int,
-    out: Any,
-) -> int:
+def resize_part(src, size, stored, channels, places, vertical_first, table, words, turned, planes, out):
     """Resize a window of the flat image `src` as Pillow does, and write `table`'s values for a part of it to `out`.
 
     The image has `size` rows of `stored` pixels. `places` holds top, left, height and width of the window, the new
@@ -209,7 +193,7 @@ def resize_part(
     " out: w T[:, :, :, :] -> i64",
     T="u8 f32",
 )
-def copy_parts(src: Any, which: Any, places: Any, fill: Any, table: Any, planes: int, out: Any) -> int:
+def copy_parts(src, which, places, fill, table, planes, out):
     """Write the `table`'s values for parts of images to `out`. Pixels outside of an image are `fill`.
 
     `places` holds top and left of each part, and flags of a flip left to right and top to bottom.

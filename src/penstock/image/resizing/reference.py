@@ -9,14 +9,10 @@ two rows.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from penstock.image.resizing.spans import Spans
+import numpy.typing as npt
 
 A = TypeVar("A", bound=np.ndarray)
 
@@ -71,6 +67,16 @@ def resize_nearest(images: npt.NDArray[Any], y: npt.NDArray[np.int64], x: npt.ND
     [2, 3]
     """
     return images.take(y, axis=1).take(x, axis=2)
+
+
+class Spans(NamedTuple):
+    """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`, in this order; read-only.
+
+    Only the spans of an area resize may reach one pixel beyond the input. That pixel equals the last one.
+    """
+
+    starts: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float32]
 
 
 def resize_spans(images: npt.NDArray[Any], y: Spans, x: Spans) -> npt.NDArray[np.float32]:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_choice, check_image, numbers
 from penstock.image.resizing.sampling import resize_bilinear_into, resize_nearest
 from penstock.image.resizing.spans import resize_spans_into
 from penstock.trace.lift import of_nature, tensor, traceable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 
 class ResizeMethod:
@@ -146,8 +141,7 @@ def check_resize(size: Sequence[int], method: str, op: str = "resize") -> tuple[
     check_choice(op, "method", method, METHODS)
     values = numbers(size)
     if values.shape != (2,) or values.dtype.kind not in "iu" or (values < 1).any():
-        message = f"{op}: size must be (height, width), two integers of at least 1; got {size!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{op}: size must be (height, width), two integers of at least 1; got {size!r}.")
     return int(values[0]), int(values[1])
 
 
@@ -216,12 +210,7 @@ def fitted(height: int, width: int, target: tuple[int, int]) -> tuple[tuple[int,
     return (int(size[0]), int(size[1])), (int(before[0]), int(before[1]))
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 
 OP = "crop_and_resize"
@@ -277,12 +266,10 @@ def _checked(
     batch: npt.NDArray[Any], boxes: Any, box_indices: Any, crop_size: Any
 ) -> tuple[Floats, npt.NDArray[np.int64], tuple[int, int]]:
     if 0 in batch.shape[1:3]:
-        message = f"{OP}: an image needs at least one pixel, got shape {batch.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{OP}: an image needs at least one pixel, got shape {batch.shape}.")
     places, indices, size = numbers(boxes), numbers(box_indices), numbers(crop_size)
     if places.dtype.kind not in "iuf" or places.ndim != 2 or places.shape[1] != 4 or not np.isfinite(places).all():
-        message = f"{OP}: boxes must be finite (B, 4) of y1, x1, y2 and x2; got {boxes!r:.80}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"{OP}: boxes must be finite (B, 4) of y1, x1, y2 and x2; got {boxes!r:.80}.")
     if (indices.dtype.kind not in "iu" and indices.size) or indices.shape != places.shape[:1]:
         message = f"{OP}: box_indices must be {len(places)} integers, one for each box; got {box_indices!r:.80}."
         raise InvalidArgumentError(message)
@@ -302,8 +289,7 @@ def _positions(first: np.float32, last: np.float32, side: int, count: int) -> Fl
         middle = 0.5 * np.float64(first + last) * np.float64(far)
         return np.array([middle], np.float32)
     step = (last - first) * far / np.float32(count - 1)
-    found: Floats = first * far + np.arange(count, dtype=np.float32) * step
-    return found
+    return first * far + np.arange(count, dtype=np.float32) * step
 
 
 def _inside(places: Floats, side: int) -> npt.NDArray[np.bool_]:
@@ -312,8 +298,7 @@ def _inside(places: Floats, side: int) -> npt.NDArray[np.bool_]:
 
 def _nearest(image: npt.NDArray[Any], y: Floats, x: Floats) -> npt.NDArray[Any]:
     rows, columns = (np.floor(places.astype(np.float64) + 0.5).astype(np.int64) for places in (y, x))
-    taken: npt.NDArray[Any] = image[rows[:, None], columns]
-    return taken
+    return image[rows[:, None], columns]
 
 
 def _mixed(image: npt.NDArray[Any], y: Floats, x: Floats) -> Floats:
@@ -322,8 +307,7 @@ def _mixed(image: npt.NDArray[Any], y: Floats, x: Floats) -> Floats:
 
     def along(rows: npt.NDArray[np.int64]) -> Floats:
         from_left = image[rows[:, None], left].astype(np.float32)
-        mixed: Floats = from_left + (image[rows[:, None], right].astype(np.float32) - from_left) * across
-        return mixed
+        return from_left + (image[rows[:, None], right].astype(np.float32) - from_left) * across
 
     above = along(top)
     return above + (along(bottom) - above) * down

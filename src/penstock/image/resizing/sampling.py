@@ -6,19 +6,15 @@ takes arrays of any dtype.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.resizing import reference
-from penstock.image.resizing.reference import bilinear_taps, nearest_taps
+from penstock.image.resizing.reference import Flip, bilinear_taps, nearest_taps
 from penstock.native.library import Kernels
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from penstock.image.resizing.reference import Flip
 
 _BILINEAR = Kernels("penstock.image.resizing.bilinear_native")
 
@@ -84,13 +80,11 @@ def _check(src: npt.NDArray[Any], dst: npt.NDArray[Any], multiply: float | None,
         or src.shape[-1] != dst.shape[-1]
         or src.shape[:-3] != dst.shape[:-3]
     ):
-        message = (
+        raise InvalidArgumentError(
             f"resize: the result must have the rank, batch and channels of the image, {src.shape}; got {dst.shape}."
         )
-        raise InvalidArgumentError(message)
     if 0 in src.shape and dst.size:
-        message = f"resize: an image needs at least one pixel and one channel, got shape {src.shape}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"resize: an image needs at least one pixel and one channel, got shape {src.shape}.")
     if src.dtype not in (np.uint8, np.float32) or dst.dtype not in (np.uint8, np.float32):
         message = f"resize: the fast path takes and gives uint8 and float32, got {src.dtype} and {dst.dtype}."
         raise InvalidArgumentError(message, hint="Use penstock.image.resize, which takes any number type.")
@@ -98,8 +92,7 @@ def _check(src: npt.NDArray[Any], dst: npt.NDArray[Any], multiply: float | None,
         message = "resize: a uint8 result needs a uint8 image and no scaling; other values may not fit it."
         raise InvalidArgumentError(message, hint="Write to float32 and cast afterwards.")
     if multiply is not None and divide is not None:
-        message = f"resize: give multiply or divide, got both ({multiply} and {divide})."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"resize: give multiply or divide, got both ({multiply} and {divide}).")
     if not dst.flags.c_contiguous:
         message = f"resize: the result must be C-contiguous, got strides {dst.strides} for shape {dst.shape}."
         raise InvalidArgumentError(message)

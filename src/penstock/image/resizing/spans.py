@@ -7,22 +7,20 @@ differs in some last bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.kernels import by_kind
 from penstock.image.resizing import reference
+from penstock.image.resizing.reference import Spans
 from penstock.native.library import Kernels
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 
 _F = np.float32
@@ -85,16 +83,6 @@ FILTERS = {
 
 _TABLE = 1024  # fractions of a pixel to which ResizeBicubic rounds positions
 _TINY = _F(1000) * np.finfo(np.float32).tiny  # weights with a smaller sum count as 0
-
-
-class Spans(NamedTuple):
-    """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`, in this order; read-only.
-
-    Only the spans of an area resize may reach one pixel beyond the input. That pixel equals the last one.
-    """
-
-    starts: npt.NDArray[np.int64]
-    weights: npt.NDArray[np.float32]
 
 
 @lru_cache(maxsize=1024)
@@ -245,11 +233,10 @@ def resize_spans_into(
         or not dst.flags.c_contiguous
         or 0 in src.shape[-3:]
     ):
-        message = (
+        raise InvalidArgumentError(
             f"resize: the fast path takes uint8 and float32 and writes C-contiguous float32 of the same batch and "
             f"channels; got {src.dtype} {src.shape} and {dst.dtype} {dst.shape}."
         )
-        raise InvalidArgumentError(message)
     if dst.size == 0:
         return
     height, width, channels = src.shape[-3:]

@@ -9,7 +9,6 @@ No fast-math flag is used: the order of the float32 operations is the one writte
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -90,7 +89,7 @@ TILE = 512  # values of a row that are summed before they are transposed: eight 
 
 
 @helper
-def _sum_columns(lanes: Any, starts: Any, weights: Any, channels: int, factor: Any, out: Any) -> None:
+def _sum_columns(lanes, starts, weights, channels, factor, out):
     """Sum the pixels of LANES rows, times `factor`."""
     taps = weights.shape[1]
     stride = channels * LANES
@@ -106,7 +105,7 @@ def _sum_columns(lanes: Any, starts: Any, weights: Any, channels: int, factor: A
 
 
 @helper
-def _sum_rows(src: Any, start: int, row_size: int, size: int, weights: Any, y: int, out: Any, to: int) -> None:
+def _sum_rows(src, start, row_size, size, weights, y, out, to):
     """Sum `size` values of rows, the first from `start` on, with the weights of result `y`, four rows at a time."""
     # numba would test each signed index for a negative value.
     count, at = np.uint64(size), np.uint64(to)
@@ -133,13 +132,13 @@ def _sum_rows(src: Any, start: int, row_size: int, size: int, weights: Any, y: i
 
 
 @helper
-def _turn_tile(tile: Any, size: int, lanes: Any, to: int) -> None:
+def _turn_tile(tile, size, lanes, to):
     for at in range(0, size, LANES):
         turn(tile, at, TILE, lanes, (to + at) * LANES, LANES)
 
 
 @helper
-def _turn_back(out: Any, rows: int, size: int, dst: Any, to: int) -> None:
+def _turn_back(out, rows, size, dst, to):
     """Write `size` values of `rows` rows to `dst`, one row after the other."""
     whole = size // LANES * LANES if rows == LANES else 0
     for at in range(0, whole, LANES):
@@ -150,9 +149,7 @@ def _turn_back(out: Any, rows: int, size: int, dst: Any, to: int) -> None:
 
 
 @helper
-def _sum_rows_of(
-    bytes_in: Any, floats_in: Any, start: int, row_size: int, size: int, weights: Any, y: int, out: Any, to: int
-) -> None:
+def _sum_rows_of(bytes_in, floats_in, start, row_size, size, weights, y, out, to):
     if bytes_in.size:
         _sum_rows(bytes_in, start, row_size, size, weights, y, out, to)
     else:
@@ -160,25 +157,14 @@ def _sum_rows_of(
 
 
 @helper
-def _as_floats(src: Any, start: int, size: int, out: Any, to: int) -> None:
+def _as_floats(src, start, size, out, to):
     at, begin = np.uint64(start), np.uint64(to)
     for c in range(np.uint64(size)):
         out[begin + c] = np.float32(src[at + c])
 
 
 @helper
-def _count(
-    values: int,
-    height: int,
-    width: int,
-    channels: int,
-    y_starts: Any,
-    y_weights: Any,
-    x_starts: Any,
-    x_weights: Any,
-    dst: Any,
-    beyond: int,
-) -> int:
+def _count(values, height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, beyond):
     """Return the number of images, or -1 if the arguments do not fit. Spans may reach `beyond` the input."""
     count = images_in(values, height, width, channels)
     fits = (
@@ -202,19 +188,7 @@ def _count(
     "f32[:, :], x_starts: i64[:], x_weights: f32[:, :], factor: f32, dst: w f32[:] -> i64",
     makes_arrays=True,
 )
-def resize_spans(
-    bytes_in: Any,
-    floats_in: Any,
-    height: int,
-    width: int,
-    channels: int,
-    y_starts: Any,
-    y_weights: Any,
-    x_starts: Any,
-    x_weights: Any,
-    factor: Any,
-    dst: Any,
-) -> int:
+def resize_spans(bytes_in, floats_in, height, width, channels, y_starts, y_weights, x_starts, x_weights, factor, dst):
     """Sum rows, then columns, of each image into the flat `dst`, times `factor`. Return 0 or BAD_ARGUMENT.
 
     The images are flat in one of `bytes_in` and `floats_in`; the other is empty.
@@ -249,19 +223,7 @@ def resize_spans(
     "f32[:, :], x_starts: i64[:], x_weights: f32[:, :], factor: f32, dst: w f32[:] -> i64",
     makes_arrays=True,
 )
-def resize_area(
-    bytes_in: Any,
-    floats_in: Any,
-    height: int,
-    width: int,
-    channels: int,
-    y_starts: Any,
-    y_weights: Any,
-    x_starts: Any,
-    x_weights: Any,
-    factor: Any,
-    dst: Any,
-) -> int:
+def resize_area(bytes_in, floats_in, height, width, channels, y_starts, y_weights, x_starts, x_weights, factor, dst):
     """Run `resize_spans` with columns before rows. A position one beyond the input repeats its edge."""
     count = _count(
         max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.native.kernel import inlined
@@ -12,7 +10,7 @@ U = np.uint64
 
 
 @inlined
-def load64(buffer: Any, at: Any) -> Any:
+def load64(buffer, at):
     """Return eight bytes, little-endian. The caller checks the bounds. LLVM compiles it to one load."""
     i = U(at)
     return (
@@ -28,7 +26,7 @@ def load64(buffer: Any, at: Any) -> Any:
 
 
 @inlined
-def bits32(buffer: Any, at: Any) -> Any:
+def bits32(buffer, at):
     """Return four bytes, little-endian, like `load64`."""
     i = U(at)
     return np.uint32(

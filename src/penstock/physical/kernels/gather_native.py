@@ -58,7 +58,7 @@ _settle: Any = intrinsic(_settle_code)
 
 
 @kernel("whole: u8[:], rows: i64[:], size: i64, out: w u8[:], lead: i64 -> i64")
-def gather(whole: Any, rows: Any, size: int, out: Any, lead: int) -> int:
+def gather(whole, rows, size, out, lead):
     """Copy rows of `size` bytes of `whole` to `out`; `lead` bytes from its beginning a line begins.
 
     Returns 0, or -1 if sizes do not fit.

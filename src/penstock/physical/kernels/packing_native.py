@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.native.kernel import kernel
 from penstock.physical.kernels.reference import PATIENCE
 
@@ -14,22 +12,22 @@ from penstock.physical.kernels.reference import PATIENCE
     "segments: w i32[:], left: w i64[:], left_at: w i64[:] -> i64, i64"
 )
 def assign(
-    sizes: Any,
-    table: Any,
-    opened: int,
-    lengths: Any,
-    most_sequences: int,
-    most_open: int,
-    best: bool,  # noqa: FBT001 - compiled functions take no keywords
-    rows: Any,
-    names: Any,
-    rooms: Any,
-    placed: Any,
-    starts: Any,
-    segments: Any,
-    left: Any,
-    left_at: Any,
-) -> tuple[int, int]:
+    sizes,
+    table,
+    opened,
+    lengths,
+    most_sequences,
+    most_open,
+    best,
+    rows,
+    names,
+    rooms,
+    placed,
+    starts,
+    segments,
+    left,
+    left_at,
+):
     """Fill the arrays behind `best`; returns how many rows leave, and how many stay open. See `reference`.
 
     `rows`, `names` and `rooms` are for one row more than may be open, `left` and `left_at` for one at each sequence.
@@ -103,17 +101,7 @@ def assign(
     "values: w T[:, :], ids: w i32[:, :], positions: w i32[:, :]",
     T="u8 u16 u32 u64 c128",
 )
-def scatter(
-    flat: Any,
-    offsets: Any,
-    sizes: Any,
-    rows: Any,
-    starts: Any,
-    segments: Any,
-    values: Any,
-    ids: Any,
-    positions: Any,
-) -> None:
+def scatter(flat, offsets, sizes, rows, starts, segments, values, ids, positions):
     """Write runs of `flat` into rows. See `reference`."""
     for i in range(sizes.size):
         row, start, offset, segment = rows[i], starts[i], offsets[i], segments[i]

@@ -39,7 +39,7 @@ def assign(
     lengths: np.ndarray,
     most_sequences: int,
     most_open: int,
-    best: bool,  # noqa: FBT001 - compiled functions take no keywords
+    best: bool,
 ) -> Assigned:
     """Give each sequence, in order, a place in a row.
 

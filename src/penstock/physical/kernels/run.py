@@ -56,7 +56,7 @@ def assign(
     lengths: np.ndarray,
     most_sequences: int,
     most_open: int,
-    best: bool,  # noqa: FBT001 - as the kernel, which takes no keywords
+    best: bool,
 ) -> Assigned:
     """As `reference.assign`."""
     native = _PACKING.loaded()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.native.kernel import kernel
 
 
 @kernel("picks: i64[:], holder: w i64[:], source: w i64[:], touched: w i64[:], rows: w i64[:] -> i64")
-def reservoir(picks: Any, holder: Any, source: Any, touched: Any, rows: Any) -> int:
+def reservoir(picks, holder, source, touched, rows):
     """Write `source`, and the slots that are `touched` with their `rows`; returns how many are. See `reference`.
 
     `holder` has a place for each slot, `touched` and `rows` for as many as there can be.

@@ -168,7 +168,7 @@ def _inside(shapes: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
         dims = [1] * len(target)
         dims[axis] = extent
         inside = inside & (np.arange(extent) < shapes[:, axis, None]).reshape(len(shapes), *dims)
-    return inside  # type: ignore[no-any-return]
+    return inside
 
 
 def ragged_block(block: Block, size: int, dims: dict[str, int], row_splits_dtype: Any) -> Block:
@@ -200,7 +200,7 @@ def _ragged(column: Column, depth: int, row_splits_dtype: Any, path: str) -> Rag
     for axis in reversed(range(depth)):
         lengths = np.repeat(shapes[:, axis], np.prod(shapes[:, :axis], axis=1, dtype=np.int64))
         values = RaggedTensor.from_row_lengths(values, lengths.astype(row_splits_dtype, copy=False))
-    return values  # type: ignore[no-any-return]
+    return values
 
 
 class Sparser:

@@ -97,8 +97,7 @@ def check(change: Changes, analysis: Analysis) -> None:
     for name, executor in change.executor.items():
         if executor not in _EXECUTORS:
             known = ", ".join(map(repr, _EXECUTORS))
-            message = f"executor[{name!r}] must be one of {known}, got {executor!r}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"executor[{name!r}] must be one of {known}, got {executor!r}.")
         _check_kind("executor", name, analysis, ("map",))
     if not isinstance(change.prefetch, bool):
         message = (
@@ -118,8 +117,7 @@ def _check_together(change: Changes, analysis: Analysis) -> None:
     ]
     for argument, name in named:
         if name in reasons:
-            message = f"{argument} names {name}, and {reasons[name]}."
-            raise InvalidArgumentError(message, hint=_APART)
+            raise InvalidArgumentError(f"{argument} names {name}, and {reasons[name]}.", hint=_APART)
     for name, executor in change.executor.items():
         if executor == "inline" and name in change.parallelism:
             message = f"parallelism names {name}, but executor={{{name!r}: 'inline'}} means one call at a time."
@@ -139,8 +137,7 @@ def _check_name(argument: str, name: Any, analysis: Analysis) -> None:
     near = difflib.get_close_matches(str(name), names, 1, cutoff=0.4)
     meant = f"Did you mean {near[0]!r}? " if near else ""
     hint = f"{meant}The steps that ran, the source first: {', '.join(names)}."
-    message = f"{argument} names a step of the data set, got {name!r}."
-    raise InvalidArgumentError(message, hint=hint)
+    raise InvalidArgumentError(f"{argument} names a step of the data set, got {name!r}.", hint=hint)
 
 
 def _check_kind(argument: str, name: str, analysis: Analysis, kinds: tuple[str, ...]) -> None:
@@ -163,5 +160,4 @@ def check_number(argument: str, value: Any, hint: str, *, zero: bool = False) ->
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         least = "at least 0" if zero else "above 0"
         wanted = least if math.isfinite(value) else f"finite and {least}"
-        message = f"{argument} must be {wanted}, got {argument}={value!r}."
-        raise InvalidArgumentError(message, hint=hint)
+        raise InvalidArgumentError(f"{argument} must be {wanted}, got {argument}={value!r}.", hint=hint)

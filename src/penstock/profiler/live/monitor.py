@@ -78,8 +78,7 @@ def ask(pid: int) -> dict[str, Any]:
     path = path_of(pid)
     try:
         with _connected(path) as connection:
-            answer: dict[str, Any] = json.loads(_read(connection))
-            return answer
+            return json.loads(_read(connection))
     except (OSError, ValueError) as error:
         raise _why_not(pid, error) from error
 
@@ -102,8 +101,7 @@ def _read(connection: socket.socket) -> bytes:
         parts.append(part)
         size += len(part)
         if size > _MOST:
-            message = "the answer is too long"
-            raise ValueError(message)
+            raise ValueError("the answer is too long")
     return b"".join(parts)
 
 

@@ -51,8 +51,7 @@ class Progress(Generic[T]):
 
     def __len__(self) -> int:
         if self.total is None:
-            message = "The number of elements is not known."
-            raise InvalidTypeError(message, hint="Pass it: ps.progress(ds, total=1000).")
+            raise InvalidTypeError("The number of elements is not known.", hint="Pass it: ps.progress(ds, total=1000).")
         return self.total
 
 
@@ -89,8 +88,7 @@ def progress(data: Iterable[T], *, desc: str = "", total: int | None = None, bar
         message = f"progress needs a data set or another iterable, got {type(data).__name__}."
         raise InvalidTypeError(message, hint="Write: for batch in ps.progress(ds):")
     if bar not in _BARS:
-        message = f"bar must be one of {', '.join(map(repr, _BARS))}, got bar={bar!r}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"bar must be one of {', '.join(map(repr, _BARS))}, got bar={bar!r}.")
     if bar == "tqdm" and importlib.util.find_spec("tqdm") is None:
         message = "bar='tqdm' needs tqdm, which is not installed."
         raise MissingDependencyError(message, hint="pip install tqdm, or leave bar out.")

@@ -69,8 +69,7 @@ class Plot:
         """Write the figure to `path`; missing folders are created. PNGs need OpenCV."""
         where = local(path, "path")
         if where.suffix.lower() not in (".svg", ".png"):
-            message = f"path must end in .svg or .png, got path={str(path)!r}."
-            raise InvalidArgumentError(message)
+            raise InvalidArgumentError(f"path must end in .svg or .png, got path={str(path)!r}.")
         content = self.picture.png() if where.suffix.lower() == ".png" else self.svg.encode()
         with writing(where, f"path {str(path)!r}", "Choose another path, in a folder that you may write to."):
             where.parent.mkdir(parents=True, exist_ok=True)

@@ -99,4 +99,4 @@ class DecodedImage(_PILLOW.Image):  # type: ignore[misc]
 def pixels_of(image: Any) -> Pixels:
     """Return the pixels of an image of Pillow, RGB or L."""
     found: Any = image.pixels if type(image) is DecodedImage else np.asarray(image)
-    return found if found.ndim == 3 else found[..., None]  # type: ignore[no-any-return]
+    return found if found.ndim == 3 else found[..., None]

@@ -253,7 +253,7 @@ def _padded(image: Pixels, stage: KernelStage, fill: Pixels) -> Pixels:
     left, top, right, bottom = stage.padding
     around = (top, bottom), (left, right), (0, 0)
     if stage.mode != "constant":
-        return np.pad(image, around, stage.mode)  # type: ignore[call-overload, no-any-return]
+        return np.pad(image, around, stage.mode)  # type: ignore[call-overload]
     height, width, channels = image.shape
     found = np.empty((height + top + bottom, width + left + right, channels), np.uint8)
     found[...] = fill

@@ -51,8 +51,7 @@ def render(index: int, seed: int = 0) -> tuple[NDArray[np.uint8], int]:
 def _colour(rng: np.random.Generator, least: float, most: float, vivid: float) -> NDArray[np.float32]:
     """Return a random colour of brightness `least` to `most`. `vivid` limits the difference of its channels."""
     tint = rng.uniform(-vivid, vivid, 3)
-    colour: NDArray[np.float32] = np.clip(rng.uniform(least, most) + tint - tint.mean(), 8, 247).astype(np.float32)
-    return colour
+    return np.clip(rng.uniform(least, most) + tint - tint.mean(), 8, 247).astype(np.float32)
 
 
 def _paint(rng: np.random.Generator) -> NDArray[np.float32]:
@@ -147,5 +146,4 @@ def _expose(cv2: Any, rng: np.random.Generator, stock: Tiles, planes: NDArray[np
         plane += (noise * np.int16(gain)) >> 2
         np.clip(plane, 0, 256 * UNIT - 1, out=plane)
         bytes_.append((plane >> 4).astype(np.uint8))
-    merged: NDArray[np.uint8] = cv2.merge(bytes_)
-    return merged
+    return cv2.merge(bytes_)

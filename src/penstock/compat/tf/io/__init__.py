@@ -119,13 +119,11 @@ class SparseFeature:
 def _sparse_of(values: Any, indices: Any, shape: Any, ordered: bool) -> Any:
     """Return the sparse tensor of one feature's values at the indices of others, for each example of a batch."""
     if any(not np.array_equal(at.indices, values.indices) for at in indices):
-        message = "A SparseFeature needs as many places as values in each example."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("A SparseFeature needs as many places as values in each example.")
     rows = values.indices[:, :-1]
     at = np.column_stack([rows, *(part.values for part in indices)]).astype(np.int64)
     if len(at) and ((at[:, rows.shape[1] :] < 0) | (at[:, rows.shape[1] :] >= shape)).any():
-        message = f"A SparseFeature has a place outside of its size {list(shape)}."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(f"A SparseFeature has a place outside of its size {list(shape)}.")
     order = np.arange(len(at)) if ordered else np.lexsort(at.T[::-1])
     return ps.SparseTensor(at[order], values.values[order], np.array([*values.dense_shape[:-1], *shape]))
 
@@ -210,8 +208,7 @@ def parse_sequence_example(
     texts = whole(serialized).reshape(-1).tolist()
     parsed = [ps.io.parse_single_sequence_example(text, context_features, sequence_features) for text in texts]
     if not parsed:
-        message = "parse_sequence_example of no examples."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError("parse_sequence_example of no examples.")
     context, steps = (
         {name: _batched([one[part][name] for one in parsed]) for name in parsed[0][part]} for part in (0, 1)
     )

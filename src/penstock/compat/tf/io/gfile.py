@@ -16,8 +16,7 @@ from penstock.io.storage import as_path, open_read
 
 
 def _at(path: Any) -> tuple[Any, str]:
-    found: tuple[Any, str] = fsspec.core.url_to_fs(as_path(lowered(path)))
-    return found
+    return fsspec.core.url_to_fs(as_path(lowered(path)))
 
 
 def read_bytes(path: str) -> bytes:
@@ -91,15 +90,13 @@ def rmtree(path: Any) -> None:
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
     system, place = _at(src)
     if not overwrite and exists(dst):
-        message = f"{dst} is there already."
-        raise FileExistsError(message)
+        raise FileExistsError(f"{dst} is there already.")
     system.mv(place, _at(dst)[1])
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
     if not overwrite and exists(dst):
-        message = f"{dst} is there already."
-        raise FileExistsError(message)
+        raise FileExistsError(f"{dst} is there already.")
     write_bytes(as_path(lowered(dst)), read_bytes(as_path(lowered(src))))
 
 

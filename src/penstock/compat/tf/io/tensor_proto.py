@@ -33,12 +33,10 @@ def decoded(message: bytes, wanted: DType) -> np.ndarray:
     try:
         number, shape, content, texts = _read(message)
     except MalformedError:
-        text = "parse_tensor was given bytes that are no TensorProto."
-        raise DataLossError(text) from None
+        raise DataLossError("parse_tensor was given bytes that are no TensorProto.") from None
     name = next((name for name, known in _NUMBERS.items() if known == number), f"number {number}")
     if name != wanted.name:
-        text = f"Type mismatch between parsed tensor ({name}) and dtype ({wanted.name})"
-        raise InvalidArgumentError(text)
+        raise InvalidArgumentError(f"Type mismatch between parsed tensor ({name}) and dtype ({wanted.name})")
     if name == "string":
         found = np.empty(len(texts), object)
         found[:] = texts

@@ -73,7 +73,7 @@ eight_bytes: Any = intrinsic(_eight)
 
 
 @helper
-def fill(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
+def fill(at, end, bits, count, missing):
     """Add bytes until there are at least FILLED bits, and at most 63."""
     if at + 8 <= end:
         more = eight_bytes(at)
@@ -83,7 +83,7 @@ def fill(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
 
 
 @helper
-def _fill_slowly(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
+def _fill_slowly(at, end, bits, count, missing):
     while count < _ENOUGH:
         value = 0
         step = 0
@@ -102,14 +102,14 @@ def _fill_slowly(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
 
 
 @helper
-def signed(bits: Any, size: Any) -> Any:
+def signed(bits, size):
     """Return the signed number in the first `size` bits, at least one."""
     negative = ~(np.int64(bits) >> 63)
     return np.int64(bits >> (np.uint64(64) - size)) + (negative & ((np.int64(-1) << np.int64(size)) + 1))
 
 
 @helper
-def at_marker(at: int, end: int, count: Any, missing: Any, kind: int) -> Any:
+def at_marker(at, end, count, missing, kind):
     """Return True if all bits up to the marker at `at` were used, and it is the marker `kind`."""
     if count < missing or count - missing >= _EIGHT or at + 2 > end:
         return False

@@ -35,7 +35,7 @@ NO_FLIP, BEFORE, AFTER = 0, 1, 2
 
 
 @helper
-def _taps(start: int, n_in: int, n_out: int, flip: int, low: Any, high: Any, weight: Any) -> None:
+def _taps(start, n_in, n_out, flip, low, high, weight):
     """Compute `bilinear_taps` of the `n_in` pixels from `start` on."""
     half = np.float32(0.5)
     scale = np.float32(n_in) / np.float32(n_out)
@@ -51,7 +51,7 @@ def _taps(start: int, n_in: int, n_out: int, flip: int, low: Any, high: Any, wei
 
 
 @helper
-def _copied(header: Any, samples: Any, rgbx: Any, y: Any, x: Any, channels: int, out: Any, start: int) -> None:
+def _copied(header, samples, rgbx, y, x, channels, out, start):
     """Write pixels without a resize. `y` and `x` are the source rows and columns."""
     width = x.size
     along_the_row = x[width - 1] - x[0] == width - 1
@@ -74,9 +74,7 @@ def _copied(header: Any, samples: Any, rgbx: Any, y: Any, x: Any, channels: int,
 
 
 @maker
-def _resized(
-    source: Any, floats: Any, y: Any, x: Any, width: int, scale: Any, finish: Any, channels: int, plane: int, out: Any
-) -> None:
+def _resized(source, floats, y, x, width, scale, finish, channels, plane, out):
     """Resize the image of a `source`: its header, its samples, and memory for a row of pixels.
 
     `scale` has the table of levels, the factor, and True to divide. `finish` has codes and values of the operations
@@ -138,7 +136,7 @@ def _resized(
 
 
 @helper
-def look_up(table: Any, rgbx: Any, places: Any, width: int, levels: Any, to: int) -> None:
+def look_up(table, rgbx, places, width, levels, to):
     """Write the entries of `table` for the pixels at `places` of a row, from `to` on, 8 values apart."""
     for j in range(np.uint64(width)):
         at, out = np.uint64(places[j]), np.uint64(to) + np.uint64(8) * j
@@ -147,7 +145,7 @@ def look_up(table: Any, rgbx: Any, places: Any, width: int, levels: Any, to: int
 
 
 @helper
-def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
+def _as_floats(line, out, at, plane):
     """Write a row of values, interleaved, or with each channel in a plane of `plane` values."""
     if plane == 0:
         for j in range(line.size):
@@ -163,7 +161,7 @@ def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
 
 
 @helper
-def as_bytes(line: Any, out: Any, at: int, plane: int) -> None:
+def as_bytes(line, out, at, plane):
     """Write a row of values, truncated: interleaved, or with each channel in a plane of `plane` values."""
     if plane == 0:
         for j in range(line.size):
@@ -175,18 +173,7 @@ def as_bytes(line: Any, out: Any, at: int, plane: int) -> None:
 
 
 @helper
-def between_rows(
-    floats: Any,
-    above: int,
-    below: int,
-    weight: Any,
-    width: int,
-    factor: Any,
-    divide: bool,
-    out: Any,
-    at: int,
-    plane: int,
-) -> None:
+def between_rows(floats, above, below, weight, width, factor, divide, out, at, plane):
     """Write pixels between two rows: interleaved, or with each channel in a plane of `plane` values."""
     vectors = width // STEP * STEP
     if plane:
@@ -211,14 +198,12 @@ def between_rows(
 
 
 @helper
-def _level(table: Any, sample: Any) -> Any:
+def _level(table, sample):
     return table[np.uint64(sample)] if table.size else np.float32(sample)
 
 
 @helper
-def _row_of_luma(
-    header: Any, samples: Any, low: int, high: int, weight: Any, x: Any, width: int, scale: Any, out: Any, at: int
-) -> None:
+def _row_of_luma(header, samples, low, high, weight, x, width, scale, out, at):
     table, factor, divide = scale
     left, right, across = x
     stride = layout(header)[2]
@@ -240,26 +225,26 @@ def _row_of_luma(
     makes_arrays=True,
 )
 def decode_block(
-    addresses: Any,
-    lengths: Any,
-    table: Any,
-    samples: Any,
-    windows: Any,
-    flips: Any,
-    mode: int,
-    levels: Any,
-    factor: Any,
-    last_codes: Any,
-    last_values: Any,
-    height: int,
-    width: int,
-    channels: int,
-    separate: bool,
-    floats_out: Any,
-    bytes_out: Any,
-    places: Any,
-    done: Any,
-) -> int:
+    addresses,
+    lengths,
+    table,
+    samples,
+    windows,
+    flips,
+    mode,
+    levels,
+    factor,
+    last_codes,
+    last_values,
+    height,
+    width,
+    channels,
+    separate,
+    floats_out,
+    bytes_out,
+    places,
+    done,
+):
     """Decode each file to its place, an index into a flat `floats_out` or `bytes_out`. The other array is empty.
 
     With COPY an image keeps its size. Otherwise it is resized to `height` and `width`, and multiplied or divided by

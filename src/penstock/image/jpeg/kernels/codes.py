@@ -9,8 +9,6 @@ code.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
@@ -26,7 +24,7 @@ KEPT = 272  # counts of codes of 1 to 16 bits, up to 256 symbols, and a flag tha
 
 
 @maker
-def new_tables() -> Any:
+def new_tables():
     """Return memory for six tables: DC, then AC, for three components.
 
     It has the source of each table, and its entries. For each length of a code, it has the start of the next length's
@@ -37,7 +35,7 @@ def new_tables() -> Any:
 
 
 @helper
-def prepare(table: int, number: int, tables: Any) -> bool:
+def prepare(table, number, tables):
     """Build table `number` from the counts and symbols at the address `table`, unless it was built from equal ones."""
     made_of, entries, limits, shifts = tables
     kept = made_of[number]
@@ -74,7 +72,7 @@ def prepare(table: int, number: int, tables: Any) -> bool:
 
 
 @helper
-def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None:
+def _enter(entries, base, code, length, symbol):
     """Write the entries of all bits that begin with this code."""
     run, size = symbol >> 4, symbol & 15
     rest = LOOK - length
@@ -96,7 +94,7 @@ def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None
 
 
 @maker
-def _join(entries: Any, base: int) -> None:
+def _join(entries, base):
     """Extend entries to two coefficients, or to one and the end of the block."""
     single = entries[base : base + (1 << LOOK)].copy()
     for i in range(single.size):
@@ -113,7 +111,7 @@ def _join(entries: Any, base: int) -> None:
 
 
 @helper
-def long_code(bits: Any, number: int, tables: Any) -> Any:
+def long_code(bits, number, tables):
     """Return the entry of a code of more than LOOK bits, or 0."""
     made_of, _, limits, shifts = tables
     ahead = np.int64(bits >> np.uint64(48))
@@ -128,7 +126,7 @@ def long_code(bits: Any, number: int, tables: Any) -> Any:
 
 
 @helper
-def difference(entry: int, bits: Any, count: Any) -> Any:
+def difference(entry, bits, count):
     """Return the difference at the start of the bits, and the remaining bits.
 
     `entry` is the entry of the table or of `long_code`.

@@ -7,8 +7,6 @@ them or reports the error.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.jpeg.kernels import (
@@ -38,17 +36,17 @@ JFIF, ADOB, E = (int.from_bytes(word, "big") for word in (b"JFIF", b"Adob", b"e"
 
 
 @helper
-def _two(address: int) -> Any:
+def _two(address):
     return (byte(address) << 8) | byte(address + 1)
 
 
 @helper
-def _four(address: int) -> Any:
+def _four(address):
     return (_two(address) << 16) | _two(address + 2)
 
 
 @helper
-def _read(start: int, size: int, header: Any, memory: Any) -> Any:
+def _read(start, size, header, memory):
     """Fill one row of the table. Return True if the kernels support the file."""
     if size < 4 or _two(start) != 0xFF00 | SOI:
         return False
@@ -155,7 +153,7 @@ def _read(start: int, size: int, header: Any, memory: Any) -> Any:
 
 
 @kernel("addresses: w i64[:], lengths: w i64[:], table: w i64[:, :]", holds_gil=True, makes_arrays=True)
-def read_headers(addresses: Any, lengths: Any, table: Any) -> None:
+def read_headers(addresses, lengths, table):
     """Fill row i of the int64 `table` (N, FIELDS) for the file of `lengths[i]` bytes at `addresses[i]`.
 
     It keeps the GIL, because 0.1 µs per file is less than acquiring the GIL again may cost.

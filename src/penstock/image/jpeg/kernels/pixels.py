@@ -96,7 +96,7 @@ packed = vector_step(_packed, "aiai")
 
 
 @helper
-def row_of_pixels(header: Any, samples: Any, y: int, rgbx: Any) -> None:
+def row_of_pixels(header, samples, y, rgbx):
     """Write row `y` as red, green, blue and an unused fourth byte. `rgbx` has room for PIXELS more than the width."""
     _, _, stride, colour_stride, plane, colour_plane = layout(header)
     width = header[WIDTH]

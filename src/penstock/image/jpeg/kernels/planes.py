@@ -46,7 +46,7 @@ _UNTIL, _DONE = 0, 1  # in `restarts`: units until the next restart, and number 
 
 
 @maker
-def new_numbers() -> Any:
+def new_numbers():
     """Return memory for numbers of each component, or of each block of a unit.
 
     It has each component's DC and AC tables; each block's component, its position in a row of units, and the distance
@@ -57,7 +57,7 @@ def new_numbers() -> Any:
 
 
 @helper
-def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> Any:
+def lay_out_unit(header, blocks, colour_blocks, numbers):
     """Return the number of blocks in a unit, luma row by row, then one of each colour.
 
     Reset the DC values and restarts.
@@ -79,7 +79,7 @@ def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> 
 
 
 @helper
-def before_unit(at: int, end: int, bits: Any, count: Any, missing: Any, header: Any, before: Any, restarts: Any) -> Any:
+def before_unit(at, end, bits, count, missing, header, before, restarts):
     """Skip a restart marker if one is due. Return the reader's state, and False if the marker is missing."""
     if restarts[_UNTIL] == 0:
         if not at_marker(at, end, count, missing, RST0 + restarts[_DONE] % 8):
@@ -170,7 +170,7 @@ _SCALES = np.round(np.outer(_COSINES, _COSINES) * (1 << 14)).astype(np.int64).re
 
 
 @helper
-def layout(header: Any) -> Any:
+def layout(header):
     """Return the sizes of the planes of luma and of colour.
 
     These are blocks across (rounded up to whole vectors), bytes of a row, and bytes of a plane.
@@ -187,7 +187,7 @@ def layout(header: Any) -> Any:
 
 
 @helper
-def room(header: Any) -> Any:
+def room(header):
     """Return the number of coefficients in a row of units, and the number of samples in the image."""
     blocks, colour_blocks, _, _, plane, colour_plane = layout(header)
     others = header[COMPONENTS] - 1
@@ -195,13 +195,13 @@ def room(header: Any) -> Any:
 
 
 @maker
-def new_work(in_row: int) -> Any:
+def new_work(in_row):
     """Return working memory of `decode_planes`, for up to `in_row` coefficients in a row of units."""
     return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
 
 
 @helper
-def share_tables(header: Any, used: Any) -> None:
+def share_tables(header, used):
     """Compute the table of each component, DC, then AC.
 
     A table that several components share has the first's number.
@@ -216,7 +216,7 @@ def share_tables(header: Any, used: Any) -> None:
 
 
 @helper
-def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
+def make_tables(start, header, tables, factors, used):
     """Compute the factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
     share_tables(header, used)
     for i in range(header[COMPONENTS]):
@@ -232,7 +232,7 @@ def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -
 
 
 @helper
-def _transform(header: Any, unit_y: int, only_luma: bool, coefficients: Any, factors: Any, samples: Any) -> None:
+def _transform(header, unit_y, only_luma, coefficients, factors, samples):
     """Compute the samples of a row of units."""
     blocks, colour_blocks, stride, colour_stride, plane, colour_plane = layout(header)
     down = header[DOWN]
@@ -254,16 +254,7 @@ def _transform(header: Any, unit_y: int, only_luma: bool, coefficients: Any, fac
 
 
 @helper
-def decode_planes(
-    start: int,
-    size: int,
-    header: Any,
-    work: Any,
-    samples: Any,
-    only_luma: bool,
-    top: int,
-    bottom: int,
-) -> Any:
+def decode_planes(start, size, header, work, samples, only_luma, top, bottom):
     """Decode a file of `size` bytes at `start` into `samples`. Return True if all of it was valid.
 
     `work` is the result of `new_work`, and `samples` has the size from `room`. Only blocks for rows `top` to `bottom`

@@ -17,12 +17,12 @@ from penstock.native.kernel import helper, kernel
 
 
 @helper
-def number(data: Any, at: int) -> Any:
+def number(data, at):
     return S(data[U(at)]) << 24 | S(data[U(at + 1)]) << 16 | S(data[U(at + 2)]) << 8 | S(data[U(at + 3)])
 
 
 @helper
-def gather(data: Any, start: int, stop: int, height: int, width: int, packed: Any, colours: Any, found: Any) -> bool:
+def gather(data, start, stop, height, width, packed, colours, found):
     """Check the chunks of the file `data[start:stop]`. `packed` gets the pixels' stream, `colours` the palette.
 
     `found` gets: bytes in `packed`, colour type, a flag for transparency, a flag for gamma. The result is False for
@@ -105,13 +105,13 @@ __all__ = ["decode_block", "unfilter"]
 
 
 @helper
-def _grey(red: Any, green: Any, blue: Any) -> Any:
+def _grey(red, green, blue):
     total = S(red) * 9797 + S(green) * 19234 + S(blue) * 3737
     return B(total >> 15)
 
 
 @helper
-def _convert(flat: Any, count: int, colour: int, colours: Any, channels: int, out: Any, to: int) -> None:
+def _convert(flat, count, colour, colours, channels, out, to):
     """Convert `count` pixels of the file's colour type to `channels` channels."""
     samples = 1 if colour == 0 or colour == 3 else 2 if colour == 4 else 3 if colour == 2 else 4
     for i in range(count):
@@ -144,9 +144,7 @@ def _convert(flat: Any, count: int, colour: int, colours: Any, channels: int, ou
     "w u8[:]",
     makes_arrays=True,
 )
-def decode_block(
-    data: Any, starts: Any, lengths: Any, as_stored: bool, height: int, width: int, out: Any, done: Any
-) -> None:
+def decode_block(data, starts, lengths, as_stored, height, width, out, done):
     """Decode the files `data[starts[i] : starts[i] + lengths[i]]` into the flat `out`. Set `done[i]` to 1 on success.
 
     `out` has one image of `height` x `width` per file, of `out.size // (rows * height * width)` channels. With

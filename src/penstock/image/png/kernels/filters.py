@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.png.kernels.memory import B, S, U, add_paeth, narrow, widen
@@ -13,7 +11,7 @@ HALF = 5  # filter 3 in the first row, with nothing above: half of the left neig
 
 
 @helper
-def _paeth(left: Any, up: Any, corner: Any) -> Any:
+def _paeth(left, up, corner):
     """Return the neighbour nearest to left + up - corner, with comparisons that need no branches."""
     bound = 3 * corner - (left + up)
     low, high = min(left, up), max(left, up)
@@ -22,7 +20,7 @@ def _paeth(left: Any, up: Any, corner: Any) -> Any:
 
 
 @helper
-def _undo(kind: int, value: Any, left: Any, up: Any, corner: Any) -> Any:
+def _undo(kind, value, left, up, corner):
     """Return a byte under filter 1, 3 or 4, or HALF, from its difference and its three neighbours."""
     if kind == 1:
         return B(value + left)
@@ -34,7 +32,7 @@ def _undo(kind: int, value: Any, left: Any, up: Any, corner: Any) -> Any:
 
 
 @specialised
-def _undo_row(kind: int, raw: Any, source: int, out: Any, row: int, above: int, stride: int, step: int) -> None:
+def _undo_row(kind, raw, source, out, row, above, stride, step):
     """Decode a row under filter 1, 3 or 4, or HALF. Neighbours stay in registers, with three channels in parallel."""
     if step == 3:
         a, b, c = B(0), B(0), B(0)
@@ -57,21 +55,21 @@ def _undo_row(kind: int, raw: Any, source: int, out: Any, row: int, above: int, 
 
 
 @helper
-def _last_pixel(data: Any, at: int, step: int) -> Any:
+def _last_pixel(data, at, step):
     """Return the pixel of three or four bytes at `at` as lanes of 16 bits, without reading further bytes."""
     value = U(data[U(at)]) | U(data[U(at + 1)]) << U(16) | U(data[U(at + 2)]) << U(32)
     return value | U(data[U(at + 3)]) << U(48) if step == 4 else value
 
 
 @helper
-def _put_last(out: Any, at: int, value: Any, step: int) -> None:
+def _put_last(out, at, value, step):
     """Write the first `step` lanes of `value` as bytes, without writing further bytes."""
     for c in range(step):
         out[U(at + c)] = B(value >> U(16 * c))
 
 
 @helper
-def _undo_two_paeth_rows(raw: Any, source: int, out: Any, row: int, stride: int, step: int) -> None:
+def _undo_two_paeth_rows(raw, source, out, row, stride, step):
     """Decode two rows under filter 4. Pixels have three or four bytes, and rows at least three pixels.
 
     A pixel needs its left neighbour, so a single row leaves most of the processor idle. The second row runs one pixel
@@ -99,7 +97,7 @@ def _undo_two_paeth_rows(raw: Any, source: int, out: Any, row: int, stride: int,
 
 
 @kernel("raw: w u8[:], height: i64, stride: i64, step: i64, out: w u8[:], to: i64 -> bool")
-def unfilter(raw: Any, height: int, stride: int, step: int, out: Any, to: int) -> bool:
+def unfilter(raw, height, stride, step, out, to):
     """Undo the filters of `height` rows of `raw`, each a filter's number and `stride` bytes, into `out[to:]`.
 
     `step` is the distance in bytes to the left neighbour, and divides `stride`. Returns False for an invalid filter
@@ -144,7 +142,7 @@ _FILTERS = 5
 
 
 @inlined
-def _paeth_guess(left: Any, up: Any, corner: Any) -> Any:
+def _paeth_guess(left, up, corner):
     to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
     if to_left <= to_up and to_left <= to_corner:
         return left
@@ -152,7 +150,7 @@ def _paeth_guess(left: Any, up: Any, corner: Any) -> Any:
 
 
 @inlined
-def _guess(kind: int, left: Any, up: Any, corner: Any) -> Any:
+def _guess(kind, left, up, corner):
     """Return the prediction of a filter for a byte, from its neighbours."""
     if kind == 0:
         return np.int32(0)
@@ -166,7 +164,7 @@ def _guess(kind: int, left: Any, up: Any, corner: Any) -> Any:
 
 
 @helper
-def _row(above: Any, row: Any, stride: int, kind: int, out: Any) -> Any:
+def _row(above, row, stride, kind, out):
     """Write the differences of a row under one filter into out[1:]. Return the sum of their absolute signed values."""
     cost = 0
     for x in range(row.size):
@@ -179,7 +177,7 @@ def _row(above: Any, row: Any, stride: int, kind: int, out: Any) -> Any:
 
 
 @maker
-def _choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
+def _choose(rows, stride, best, tried):
     height, width = rows.shape
     above = np.zeros(width, np.uint8)
     for y in range(height):
@@ -195,12 +193,12 @@ def _choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
 
 
 @kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]")
-def choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
+def choose(rows, stride, best, tried):
     """Write each of `rows` into `best`, after the number of its filter. `tried` has room for one row of `best`."""
     _choose(rows, stride, best, tried)
 
 
 @kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]", holds_gil=True)
-def choose_short(rows: Any, stride: int, best: Any, tried: Any) -> None:
+def choose_short(rows, stride, best, tried):
     """Choose filters like `choose`, for small images."""
     _choose(rows, stride, best, tried)

@@ -64,7 +64,7 @@ ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 
 
 
 @helper
-def crc32(data: Any, start: int, stop: int) -> Any:
+def crc32(data, start, stop):
     crc = W(0xFFFFFFFF)
     at = start
     while at + 8 <= stop:
@@ -87,7 +87,7 @@ def crc32(data: Any, start: int, stop: int) -> Any:
 
 
 @helper
-def adler32(data: Any, size: int) -> Any:
+def adler32(data, size):
     one, two = U(1), U(0)
     at = 0
     while at < size:
@@ -107,7 +107,7 @@ LITERAL_BITS, DISTANCE_BITS, LENGTH_BITS = 11, 8, 7  # bits of the tables; longe
 
 
 @helper
-def _build(lengths: Any, first: int, count: int, entries: Any, bits: int, found: Any, offsets: Any) -> bool:
+def _build(lengths, first, count, entries, bits, found, offsets):
     """Fill a table for the canonical code of `lengths[first : first + count]`. Return False if the code is invalid.
 
     `found` has the table, `counts` and `sorted_`. The table grows by code length: a code of n bits takes one of 2**n
@@ -154,7 +154,7 @@ def _build(lengths: Any, first: int, count: int, entries: Any, bits: int, found:
 
 
 @helper
-def _long_code(buffer: Any, counts: Any, sorted_: Any, entries: Any) -> Any:
+def _long_code(buffer, counts, sorted_, entries):
     """Return the entry for a code of any length, found bit by bit."""
     code, first, index = 0, 0, 0
     for n in range(1, 16):
@@ -170,7 +170,7 @@ def _long_code(buffer: Any, counts: Any, sorted_: Any, entries: Any) -> Any:
 
 
 @maker
-def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
+def inflate(source, start, stop, out, size):
     """Decompress the deflate stream `source[start:stop]` to exactly `size` bytes of `out`. Return its end, or -1.
 
     Both arrays are longer by SLACK than `stop` and `size`.
@@ -185,7 +185,7 @@ def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
 
 
 @helper
-def _inflated(source: Any, start: int, stop: int, out: Any, size: int, codes: Any, lengths: Any, offsets: Any) -> Any:
+def _inflated(source, start, stop, out, size, codes, lengths, offsets):
     """Run `inflate` with memory for its tables. `codes` has what `_build` fills, for literals and for distances."""
     of_literals, of_distances = codes
     literals, literal_counts, literal_sorted = of_literals

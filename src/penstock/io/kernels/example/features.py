@@ -5,8 +5,6 @@ Entries often have the same position as in the message before.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.io.kernels.example import (
@@ -37,7 +35,7 @@ U = np.uint64
 
 
 @helper
-def _words(buffer: Any, at: Any, size: Any) -> Any:
+def _words(buffer, at, size):
     """Return the first and the last eight bytes of a key. A shorter key is padded with zeros, and has no last word."""
     if size >= 8:
         return load64(buffer, at), load64(buffer, at + size - 8)
@@ -50,7 +48,7 @@ def _words(buffer: Any, at: Any, size: Any) -> Any:
 
 
 @helper
-def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any:
+def _same_middle(buffer, at, size, keys, key_at):
     """Return True if two keys with equal length, first and last word are equal in between."""
     same = True
     for i in range(8, size - 8):
@@ -59,7 +57,7 @@ def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any
 
 
 @helper
-def find(buffer: Any, at: Any, size: Any, table: Any, keys: Any, places: Any) -> Any:
+def find(buffer, at, size, table, keys, places):
     """Return the entry with this key, or -1. `places` is an open-addressed hash table; its size is a power of two."""
     first, last = _words(buffer, at, size)
     mask = U(places.size - 1)
@@ -83,7 +81,7 @@ _LENGTHS = 0x0100010001000000
 
 
 @inlined
-def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: Any) -> Any:
+def expected_entry(buffer, at, stop, table, k, keys):
     """Return the number of bytes of the values of entry k, if it stands here in the usual spelling, else -1.
 
     In the usual spelling, every length has one byte:
@@ -118,7 +116,7 @@ def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: An
 
 
 @inlined
-def same_unwanted(buffer: Any, at: Any, stop: Any, address: Any) -> Any:
+def same_unwanted(buffer, at, stop, address):
     """Return the end of the entry here, if it has the key of the entry at `address`, in the usual spelling; else -1."""
     size = np.int64(bytes_at(address, 4)[U(3)])
     if stop - at < size + 6:
@@ -137,7 +135,7 @@ def same_unwanted(buffer: Any, at: Any, stop: Any, address: Any) -> Any:
 
 
 @helper
-def map_entry(buffer: Any, at: Any, end: Any) -> Any:
+def map_entry(buffer, at, end):
     """Return (is valid, start of the key, size of the key, start of the value, end of the value)."""
     key, size, start, stop = at, np.int64(0), at, at
     while at < end:
@@ -158,7 +156,7 @@ def map_entry(buffer: Any, at: Any, end: Any) -> Any:
 
 
 @helper
-def as_before(buffer: Any, at: Any, stop: Any, slot: Any, row: Any, tables: Any, out: Any) -> Any:
+def as_before(buffer, at, stop, slot, row, tables, out):
     """Read entries at the positions of the message before, and write them at once.
 
     Return (position, slot, entries read).
@@ -183,7 +181,7 @@ def as_before(buffer: Any, at: Any, stop: Any, slot: Any, row: Any, tables: Any,
 
 
 @helper
-def features(buffer: Any, at: Any, stop: Any, slot: Any, row: Any, tables: Any, out: Any) -> Any:
+def features(buffer, at, stop, slot, row, tables, out):
     """Read the described features of a `Features` message, or note their positions. Return (next slot, read, noted).
 
     A slot is the number of a map entry in a record, from which its feature is guessed. The first result is -1 for a
@@ -257,7 +255,7 @@ def features(buffer: Any, at: Any, stop: Any, slot: Any, row: Any, tables: Any, 
 
 
 @inlined
-def all_features(buffer: Any, at: Any, stop: Any, row: Any, tables: Any, out: Any) -> Any:
+def all_features(buffer, at, stop, row, tables, out):
     """Return (features written, features noted) of the record from `at` to `stop`.
 
     The first is -1 if it is malformed. `tables` are the table, keys, places, memory and notes of `parse`, and `out` its

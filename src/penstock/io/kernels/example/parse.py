@@ -6,8 +6,6 @@ every input, but does not report reasons. The plain parser parses a rejected rec
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.io.kernels.example import DONE, REJECTED
@@ -25,25 +23,25 @@ U = np.uint64
     "notes: w i64[:, :] -> i64, i64, i64, i64"
 )
 def parse(
-    addresses: Any,
-    sizes: Any,
-    which: Any,
-    record_starts: Any,
-    record_lengths: Any,
-    done: Any,
-    table: Any,
-    keys: Any,
-    places: Any,
-    int_defaults: Any,
-    float_defaults: Any,
-    splits: Any,
-    ints: Any,
-    floats: Any,
-    starts: Any,
-    lengths: Any,
-    memory: Any,
-    notes: Any,
-) -> Any:
+    addresses,
+    sizes,
+    which,
+    record_starts,
+    record_lengths,
+    done,
+    table,
+    keys,
+    places,
+    int_defaults,
+    float_defaults,
+    splits,
+    ints,
+    floats,
+    starts,
+    lengths,
+    memory,
+    notes,
+):
     """Parse the records from number `done` on. Return (number of parsed records, status, entry, values needed there).
 
     Buffer b is the `sizes[b]` bytes at `addresses[b]`. Record i has `record_lengths[i]` bytes of buffer `which[i]`,

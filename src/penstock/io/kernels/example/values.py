@@ -41,7 +41,7 @@ _CONTINUED, _PAYLOAD = 0x8080808080808080, 0x7F7F7F7F7F7F7F7F
 
 
 @helper
-def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
+def _long_varint(buffer, at, stop):
     """Read a varint of more than one byte, like `varint`."""
     value = U(0)
     shift = U(0)
@@ -57,7 +57,7 @@ def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
 
 
 @helper
-def varint(buffer: Any, at: Any, stop: Any) -> Any:
+def varint(buffer, at, stop):
     """Return (value, next position), or (0, -1) if the varint does not end before `stop` or within 10 bytes.
 
     Most varints have one byte. The loop for longer ones is a separate function, so that LLVM inlines this one.
@@ -68,7 +68,7 @@ def varint(buffer: Any, at: Any, stop: Any) -> Any:
 
 
 @inlined
-def short_varint(buffer: Any, at: Any, size: Any) -> Any:
+def short_varint(buffer, at, size):
     """Return (True, value) of a varint with exactly `size` bytes, 1 to 8.
 
     The caller has checked that eight bytes exist.
@@ -84,7 +84,7 @@ def short_varint(buffer: Any, at: Any, size: Any) -> Any:
 
 
 @helper
-def span(buffer: Any, at: Any, stop: Any) -> Any:
+def span(buffer, at, stop):
     """Return (start, end) of the bytes after a length, or (0, -1)."""
     size, at = varint(buffer, at, stop)
     if at < 0 or size > U(stop - at):
@@ -93,7 +93,7 @@ def span(buffer: Any, at: Any, stop: Any) -> Any:
 
 
 @helper
-def skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
+def skip(buffer, at, stop, tag):
     """Return the position after an unknown field, or -1."""
     kind = tag & U(7)
     if tag < U(8) or tag > U(0xFFFFFFFF):
@@ -146,7 +146,7 @@ MALFORMED = -1
 
 
 @helper
-def int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, ints: Any) -> Any:
+def int_list(buffer, at, stop, count, room, base, ints):
     """Add the values of an Int64List. Return their number with earlier ones, or -1. At most `room` are written."""
     while at < stop:
         tag, at = varint(buffer, at, stop)
@@ -178,7 +178,7 @@ def int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, 
 
 
 @helper
-def float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, floats: Any) -> Any:
+def float_list(buffer, at, stop, count, room, base, floats):
     """Add the values of a FloatList, as their bits; see `int_list`."""
     while at < stop:
         tag, at = varint(buffer, at, stop)
@@ -208,7 +208,7 @@ def float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any
 
 
 @helper
-def bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, starts: Any, lengths: Any) -> Any:
+def bytes_list(buffer, at, stop, count, room, base, starts, lengths):
     """Add the positions of a BytesList's strings; see `int_list`."""
     while at < stop:
         tag, at = varint(buffer, at, stop)
@@ -230,7 +230,7 @@ def bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any
 
 
 @helper
-def feature(buffer: Any, at: Any, stop: Any, wanted: Any, room: Any, base: Any, out: Any) -> Any:
+def feature(buffer, at, stop, wanted, room, base, out):
     """Write the values of a `Feature` message from `base` on. Return (kind, number of values); kind -1 if malformed."""
     ints, floats, starts, lengths = out
     kind = count = np.int64(0)
@@ -263,7 +263,7 @@ def feature(buffer: Any, at: Any, stop: Any, wanted: Any, room: Any, base: Any, 
 
 
 @inlined
-def direct(buffer: Any, at: Any, size: Any, table: Any, k: Any, row: Any, out: Any) -> Any:
+def direct(buffer, at, size, table, k, row, out):
     """Write the values of entry k, packed in `size` bytes at `at`, to their row. Return True if this was possible."""
     ints, floats, starts, lengths = out
     form = table[k, FORM]
@@ -287,7 +287,7 @@ def direct(buffer: Any, at: Any, size: Any, table: Any, k: Any, row: Any, out: A
 
 
 @inlined
-def write_noted(buffer: Any, row: Any, table: Any, defaults: Any, notes: Any, splits: Any, out: Any) -> Any:
+def write_noted(buffer, row, table, defaults, notes, splits, out):
     """Write the noted values of row `row`, and defaults of missing ones.
 
     Return (status, entry, values needed there).

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.io.kernels.tfrecord.record import record
 from penstock.io.tfrecord.framing import EVERYTHING, FINE, SHORT_BODY, SHORT_HEADER
 from penstock.native.kernel import kernel
 
 
 @kernel("buffer: u8[:], at: i64 -> i64, i64")
-def find_record(buffer: Any, at: Any) -> Any:
+def find_record(buffer, at):
     """Return the start of the next record, from `at` on, and its status.
 
     FINE is a record with two valid checksums. SHORT_BODY is a record with a valid header that ends after the buffer.

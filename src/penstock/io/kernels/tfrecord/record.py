@@ -73,7 +73,7 @@ BEHIND_LANE = _behind(LANE)
 
 
 @inlined
-def _behind_lane(crc: Any) -> Any:
+def _behind_lane(crc):
     """Return a checksum after a lane of zeros."""
     return (
         BEHIND_LANE[0, crc & U(255)]
@@ -84,7 +84,7 @@ def _behind_lane(crc: Any) -> Any:
 
 
 @helper
-def crc_of(buffer: Any, start: Any, stop: Any) -> Any:
+def crc_of(buffer, start, stop):
     """Return the CRC-32C of buffer[start:stop]. The caller has checked the bounds.
 
     The instruction has a latency of three cycles, and one can start in each cycle. So three lanes run in parallel.
@@ -112,7 +112,7 @@ def crc_of(buffer: Any, start: Any, stop: Any) -> Any:
 
 
 @helper
-def _matches(buffer: Any, start: Any, stop: Any) -> Any:
+def _matches(buffer, start, stop):
     """Return True if the four bytes at `stop` are the masked checksum of buffer[start:stop]."""
     found = crc_of(buffer, start, stop)
     rotated = ((found >> U(15)) | (found << U(17))) & U(0xFFFFFFFF)
@@ -120,7 +120,7 @@ def _matches(buffer: Any, start: Any, stop: Any) -> Any:
 
 
 @helper
-def record(buffer: Any, at: Any, check: Any) -> Any:
+def record(buffer, at, check):
     """Return (status, length of the data) of the record whose header begins at `at`. `at` is not past the end."""
     room = buffer.size - at
     if room < 12:

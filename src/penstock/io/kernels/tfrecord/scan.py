@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.io.kernels.tfrecord.record import record
 from penstock.io.tfrecord.framing import FINE, SHORT_HEADER
 from penstock.native.kernel import kernel
 
 
 @kernel("buffer: u8[:], at: i64, max_bytes: i64, check: i64, starts: w i64[:], lengths: w i64[:] -> i64, i64, i64")
-def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths: Any) -> Any:
+def scan(buffer, at, max_bytes, check, starts, lengths):
     """Fill `starts` and `lengths` with records from `at` on. Return (records, next position, status).
 
     The scan stops when the arrays are full, at the end, after `max_bytes` of data, or before the first damaged record.
@@ -30,7 +28,7 @@ def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths:
 
 
 @kernel("buffer: u8[:], offsets: w i64[:], check: i64, starts: w i64[:], lengths: w i64[:] -> i64, i64")
-def gather(buffer: Any, offsets: Any, check: Any, starts: Any, lengths: Any) -> Any:
+def gather(buffer, offsets, check, starts, lengths):
     """Read the records whose headers begin at `offsets`. Return (records before the first damaged one, its status)."""
     for i in range(offsets.size):
         at = offsets[i]

@@ -58,8 +58,7 @@ def Trace(name: str, **kwargs: Any) -> Iterator[None]:
 def start(logdir: Any = "logs", options: Any = None) -> None:
     """Start to record. Raises AlreadyExistsError if a recording has started."""
     if _running:
-        message = "Another profiler is running."
-        raise AlreadyExistsError(message, hint="Call tf.profiler.experimental.stop() first.")
+        raise AlreadyExistsError("Another profiler is running.", hint="Call tf.profiler.experimental.stop() first.")
     profiler = ps.profiler.Profiler(logdir)
     profiler.start()
     _running.append(profiler)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.geometry.transform_reference import CONSTANT
+from penstock.image.geometry.transform_reference import CONSTANT, ProjectiveTransform
 from penstock.image.kernels import by_kind
 from penstock.native.library import Kernels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
 
 PIXELS = 256  # pixels per step of arithmetic: long vectors whose values stay in the first cache
 _NATIVE = Kernels("penstock.image.geometry.moves_native")
@@ -27,18 +23,6 @@ class CropWindow(NamedTuple):
     rows: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int64]
     fill: Any = 0
-
-
-class Turn(NamedTuple):
-    """A projective transform of the window: eight float32 for all images or for each, and its interpolation.
-
-    `fill` is a number, or one for each channel.
-    """
-
-    numbers: npt.NDArray[np.float32]
-    mode: int
-    bilinear: bool
-    fill: Any
 
 
 class Cover(NamedTuple):
@@ -56,8 +40,8 @@ def ready() -> bool:
 def moves_into(
     images: npt.NDArray[Any],
     out: npt.NDArray[Any],
-    window: CropWindow,
-    turn: Turn | None = None,
+    window: CropWindow | None,
+    turn: ProjectiveTransform | None = None,
     arithmetic: Sequence[tuple[int, npt.NDArray[np.float32]]] = (),
     covers: Sequence[Cover] = (),
 ) -> None:
@@ -78,7 +62,7 @@ def moves_into(
     Args:
         images: (N, H, W, C) of uint8 or float32.
         out: (N, out height, out width, C), C-contiguous, of the same dtype, or float32.
-        window: which pixels of each image.
+        window: which pixels of each image; None for all, if only a transform follows.
         turn: what is done to them.
         arithmetic: MULTIPLY, DIVIDE, ADD or SUBTRACT of `kernels.codes`, each with a float32 for each channel; `out` is
             float32 then.
@@ -97,7 +81,9 @@ def moves_into(
     values = np.empty((len(covers), channels), np.float32)
     for k, cover in enumerate(covers):
         boxes[:, k], values[k] = cover
-    turn = turn or Turn(np.empty((0, 8), np.float32), CONSTANT, False, 0)
+    nowhere = np.empty((0, 0), np.int64)
+    window = window or CropWindow(nowhere, nowhere)
+    turn = turn or ProjectiveTransform(np.empty((0, 8), np.float32), CONSTANT, False, 0)
     status = native.moves(
         *by_kind(np.require(images, requirements=["C", "A"]).reshape(-1)),
         *images.shape,
@@ -115,5 +101,5 @@ def moves_into(
         *by_kind(out.reshape(-1)),
     )
     if status != 0:
-        message = f"A fused chain refused images of shape {images.shape} for a result of shape {out.shape}."
+        message = f"The kernel refused images of shape {images.shape} for a result of shape {out.shape}."
         raise InvalidArgumentError(message)

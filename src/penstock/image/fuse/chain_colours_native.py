@@ -40,7 +40,7 @@ _NEXT, _TWICE, _THRICE = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
 @helper
-def load(src: Any, at: int, n: int, a: Any) -> None:
+def load(src, at, n, a):
     """Load `n` pixels of three bytes each as three runs of levels."""
     start, run = np.uint64(at), np.uint64(n)
     for j in range(run):
@@ -51,7 +51,7 @@ def load(src: Any, at: int, n: int, a: Any) -> None:
 
 
 @helper
-def load_planes(planes: Any, size: int, at: int, n: int, a: Any) -> None:
+def load_planes(planes, size, at, n, a):
     for c in range(3):
         start, to = np.uint64(c * size + at), np.uint64(c * n)
         for j in range(np.uint64(n)):
@@ -59,7 +59,7 @@ def load_planes(planes: Any, size: int, at: int, n: int, a: Any) -> None:
 
 
 @specialised
-def load_columns(src: Any, at: int, step: int, apart: int, columns: Any, a: Any) -> None:
+def load_columns(src, at, step, apart, columns, a):
     """Load the pixels in `columns` of a row. Value c of pixel x is at `at + x * step + c * apart`."""
     n = columns.size
     for c in range(3):
@@ -68,7 +68,7 @@ def load_columns(src: Any, at: int, step: int, apart: int, columns: Any, a: Any)
 
 
 @helper
-def store_planes(a: Any, n: int, planes: Any, size: int, at: int, sums: Any) -> None:
+def store_planes(a, n, planes, size, at, sums):
     """Store levels as bytes, one plane per channel, and their sums."""
     for c in range(3):
         start, to = np.uint64(c * n), np.uint64(c * size + at)
@@ -84,14 +84,14 @@ _CLOSE = np.float32(3e-4), np.float32(4e-5)  # see `_saturate`
 
 
 @helper
-def _brighten(a: Any, n: int, delta: Any) -> None:
+def _brighten(a, n, delta):
     for j in range(np.uint64(n)):
         y = (a[j] * PER_LEVEL + delta) * LEVELS
         a[j] = whole(smaller(larger(y, ZERO), TOP))
 
 
 @helper
-def _contrast(a: Any, first: int, n: int, factor: Any, mean: Any) -> None:
+def _contrast(a, first, n, factor, mean):
     start = np.uint64(first)
     for j in range(start, start + np.uint64(n)):
         y = (mean + factor * (a[j] * PER_LEVEL - mean)) * LEVELS
@@ -99,7 +99,7 @@ def _contrast(a: Any, first: int, n: int, factor: Any, mean: Any) -> None:
 
 
 @helper
-def _saturate(a: Any, b: Any, doubts: Any, n: int, factor: Any) -> None:
+def _saturate(a, b, doubts, n, factor):
     """Write levels of `a` with changed saturation to `b`, with a fast formula.
 
     Pixels near a rounding edge are computed again.
@@ -139,7 +139,7 @@ def _saturate(a: Any, b: Any, doubts: Any, n: int, factor: Any) -> None:
 
 
 @helper
-def saturate_exactly(red: Any, green: Any, blue: Any, factor: Any) -> Any:
+def saturate_exactly(red, green, blue, factor):
     """Return one pixel's levels, computed by hue, saturation and value, like tf.image.adjust_saturation."""
     r, g, b = red * PER_LEVEL, green * PER_LEVEL, blue * PER_LEVEL
     value = max(r, max(g, b))
@@ -187,7 +187,7 @@ def saturate_exactly(red: Any, green: Any, blue: Any, factor: Any) -> Any:
 
 
 @helper
-def _turn_hue(a: Any, n: int, turn: Any) -> None:
+def _turn_hue(a, n, turn):
     """Rotate the hue by `turn` sixths of the circle, at most a whole one. The largest and smallest value stay."""
     edge: Any = pick(turn < ZERO, ZERO, SIX)  # a backward rotation may make h negative, a forward one may make it 6
     below, beyond = edge * np.float32(-1) + SIX, -edge
@@ -216,7 +216,7 @@ def _turn_hue(a: Any, n: int, turn: Any) -> None:
 
 
 @helper
-def colour(codes: Any, args: Any, first: int, last: int, means: Any, a: Any, b: Any, doubts: Any, n: int) -> bool:
+def colour(codes, args, first, last, means, a, b, doubts, n):
     """Apply operations `first` to `last` to `n` pixels. Return True if the result is in `b`."""
     moved = False
     for k in range(first, last):
@@ -239,7 +239,7 @@ _ROUNDING = np.float32(1.2e-7)  # relative error of two roundings of a float32
 
 
 @helper
-def _mean_by_halves(read: Any, first: int, n: int, halves: Any) -> Any:
+def _mean_by_halves(read, first, n, halves):
     """Return the mean of `n` levels as numbers up to 1, added in TensorFlow's order: right half onto left."""
     left = n - n // 2
     values = halves[:left]
@@ -256,7 +256,7 @@ def _mean_by_halves(read: Any, first: int, n: int, halves: Any) -> Any:
 
 
 @helper
-def settled(factor: Any, mean: Any, error: Any) -> bool:
+def settled(factor, mean, error):
     """Return True if every mean that differs from `mean` by at most `error` gives equal levels."""
     doubts = 0
     for level in range(256):
@@ -269,9 +269,7 @@ def settled(factor: Any, mean: Any, error: Any) -> bool:
 
 
 @helper
-def mean_of(
-    total: int, factor: Any, read: Any, first: int, height: int, width: int, flip: int, spare: Any, halves: Any
-) -> Any:
+def mean_of(total, factor, read, first, height, width, flip, spare, halves):
     """Return the mean for contrast of a channel with the sum `total`. Its levels are in `read` from `first` on.
 
     TensorFlow's mean depends on the order of addition. Usually this changes no level, so the exact sum is used.
