@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -72,10 +72,6 @@ class TableSource(IndexedSource):
 
     def rows_at(self, indices: np.ndarray) -> Block:
         return self._pieces.rows_at(indices if self.numbers is None else self.numbers[indices])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the converted columns."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 class _Pieces:

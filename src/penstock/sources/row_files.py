@@ -7,7 +7,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -188,10 +188,6 @@ class RowFilesSource(FilesSource, IndexedSource):
 
     def rows_at(self, indices: np.ndarray) -> Block:
         return self._table.rows_at(indices)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out open files."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 def difference(found: Any, expected: Any) -> str:

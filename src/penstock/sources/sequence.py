@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -98,10 +98,6 @@ class SequenceSource(FetchedSource):
             return list(many(list(indices)))
         except Exception:
             return None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out locks and the learnt kind."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 class _Kind:

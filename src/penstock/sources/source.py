@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,6 +108,10 @@ class IndexedSource(Source):
 
     def __len__(self) -> int:
         return self.count()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out open files and other cached values."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]  # a dataclass
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Block:

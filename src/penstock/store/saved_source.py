@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -110,10 +110,6 @@ class SavedSource(IndexedSource):
 
     def seam(self, start: int, stop: int) -> int:
         return self._table.seam(start, stop)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out open files."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 class _ChunkTable:

@@ -10,7 +10,6 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
-from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, annotate
 from penstock.permutation import permutation
 from penstock.physical.access import (
@@ -25,6 +24,7 @@ from penstock.physical.access import (
 )
 from penstock.physical.lower import Lowering, transform_of
 from penstock.physical.stages.cardinality import other_cardinality
+from penstock.physical.stages.combine import paired
 from penstock.physical.stages.located import located
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import run_all
@@ -34,8 +34,6 @@ from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.plan.stateful import AssertCardinality
 from penstock.sources.source import IndexedSource
-
-_PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
 def _no_index(node: Scan) -> str | None:
@@ -122,8 +120,7 @@ def _fused(node: fused.FusedMap, lowering: Lowering) -> Access:
 @accessible(ops.Enumerate)
 def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Access:
     def change(block: Block, numbers: np.ndarray) -> Stretch:
-        columns = [DenseColumn(node.start + numbers), *block.columns]
-        return Stretch(block.with_columns(nest(_PAIR, [LEAF, block.structure]), columns))
+        return Stretch(paired(DenseColumn(node.start + numbers), block))
 
     return changed(access(node.input, lowering), change)
 

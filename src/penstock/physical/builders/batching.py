@@ -75,15 +75,9 @@ def _window(node: grouping.Window, lowering: Lowering) -> Stage:
 @register(grouping.GroupByWindow)
 def _group_by_window(node: grouping.GroupByWindow, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    windows = KeyedWindows(
-        upstream,
-        key_function(node, "key_func", lowering),
-        _size_of(node),
-        node.window_size or _EXPECTED_SIZE,
-        Context(node.label, node.where),
-        least_size=node.window_size or 1,
-        memory=lowering.memory,
-    )
+    keys, size, memory = key_function(node, "key_func", lowering), node.window_size, lowering.memory
+    expected, least = size or _EXPECTED_SIZE, size or 1
+    windows = KeyedWindows(upstream, keys, _size_of(node), expected, node, least_size=least, memory=memory)
     return GroupByWindowStage(upstream, windows, _window_opener(node, lowering), node)
 
 
@@ -98,9 +92,8 @@ def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: 
 
     upstream = lower(node.input, lowering)
     expected = sum(sizes) // len(sizes)
-    context = Context(node.label, node.where)
     windows = KeyedWindows(
-        upstream, bucket_of, sizes.__getitem__, expected, context, least_size=min(sizes), memory=lowering.memory
+        upstream, bucket_of, sizes.__getitem__, expected, node, least_size=min(sizes), memory=lowering.memory
     )
     return BucketStage(upstream, windows, node, [_stack(node, bucket) for bucket in range(len(sizes))])
 

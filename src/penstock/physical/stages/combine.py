@@ -8,7 +8,7 @@ from typing import TypeGuard
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import DenseColumn
+from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context
 from penstock.physical.chained import Begun, Growing, LateState, Since
@@ -85,8 +85,7 @@ class EnumerateStage(UnaryStage):
             return None
         numbers = np.arange(self._number, self._number + block.size, dtype=np.int64)
         self._number += block.size
-        structure = nest(_PAIR, [LEAF, block.structure])
-        return Block(structure, [DenseColumn(numbers), *block.columns], block.size, block.origin)
+        return paired(DenseColumn(numbers), block)
 
     def can_skip(self) -> bool:
         return self._upstream.can_skip()
@@ -98,6 +97,11 @@ class EnumerateStage(UnaryStage):
 
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
+
+
+def paired(column: Column, block: Block) -> Block:
+    """Return `(value of the column, element)` for every element."""
+    return block.with_columns(nest(_PAIR, [LEAF, block.structure]), [column, *block.columns])
 
 
 class SequenceStage(Stage):

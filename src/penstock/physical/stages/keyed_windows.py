@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +15,7 @@ from penstock.errors import Context, as_failure
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import Past, failed
+from penstock.plan.node import NamedStep
 
 _NO_LIMIT = 1 << 62  # slots
 
@@ -122,19 +123,19 @@ class KeyedWindows:
         keys: Keys,
         size_of: Callable[[int], int],
         expected_size: int,
-        context: Context,
+        step: NamedStep,
         *,
         least_size: int = 1,
         memory: Memory = UNCOUNTED,
     ) -> None:
         self.singly = False  # True if it is observable when keys are computed
-        self._account = memory.account("group", context.stage or "", context.where)
+        self._account = memory.account("group", step.label, step.where)
         self._cursor = Cursor(upstream)
         self._keys = keys
         self._size_of = size_of
         self._expected_size = expected_size  # elements to request per window
         self._least_size = least_size  # size of the smallest next window of any key
-        self._context = context  # for errors of `size_of`
+        self._step = step  # for errors of `size_of`
         self._pool = SlotPool()
         self._groups: dict[int, _Group] = {}
         self._due: deque[_Full | Exception] = deque()
@@ -222,7 +223,7 @@ class KeyedWindows:
                     size = self._size_of(key)
                 except Exception as raised:
                     self._pool.free(slots[at : at + 1])
-                    context = replace(self._context, element=self._pool.position(slots[at]))
+                    context = Context(self._step.label, self._step.where, self._pool.position(slots[at]))
                     yield int(rows[at]), key, as_failure(raised, context)
                     at += 1
                     continue

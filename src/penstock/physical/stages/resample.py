@@ -8,16 +8,14 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
-from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, InvalidArgumentError
 from penstock.keys import units
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
+from penstock.physical.stages.combine import paired
 from penstock.physical.stretch import Stretch, failure, held
 from penstock.plan.mixing import GROUP, PRIOR, acceptance
 from penstock.plan.node import NamedStep
-
-_PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
 class WithClassStage(CountingStage):
@@ -36,8 +34,7 @@ class WithClassStage(CountingStage):
         classes, errors = self._function(block, first)
         for row in np.flatnonzero((classes < 0) | (classes >= self._num_classes)).tolist():
             errors.setdefault(row, self._no_class(int(classes[row]), block, row, first))
-        column = DenseColumn(classes)
-        pairs = block.with_columns(nest(_PAIR, [LEAF, block.structure]), [column, *block.columns])
+        pairs = paired(DenseColumn(classes), block)
         kept = np.array([row for row in range(block.size) if row not in errors]) if errors else None
         if kept is not None:
             return Stretch(pairs.take(kept) if len(kept) else None, tuple(sorted(errors.items())))
