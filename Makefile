@@ -37,7 +37,7 @@ test: check docs kernels ## lint, types, import contracts, then every test and e
 QUICK = tests/block tests/physical tests/plan tests/rewrite tests/runtime tests/store --ignore tests/runtime/autotune \
 	tests/sources/test_every_source.py $(patsubst %,tests/dataset/test_%.py,every_store generated failures faults_inside \
 	bad_input batching explain indexing)
-quick: $(VENV)/dev.stamp kernels ## at every save: the engine and its interfaces, without processes and what is slow (two to four minutes on two cores)
+quick: $(VENV)/dev.stamp kernels ## after every change: the engine and its interfaces, without slow tests and processes (two to four minutes on two cores)
 	@HYPOTHESIS_PROFILE=quick $(VENV)/bin/python -m pytest -q --numprocesses 2 --dist worksteal \
 		-m 'not slow and not system' $(QUICK)
 
@@ -73,7 +73,7 @@ fuzz: $(VENV)/dev.stamp kernels ## generated pipelines, 2000 new ones for each p
 		tests/system/test_process_faults.py
 
 STORM_MINUTES ?= 30
-storm: $(VENV)/dev.stamp kernels ## faults looked for at random: resumes, orders, damage, kills, leaks (STORM_MINUTES, STORM_SEED)
+storm: $(VENV)/dev.stamp kernels ## random tests: resumes, orders, damage, kills, leaks (STORM_MINUTES, STORM_SEED)
 	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
 
 MUTANTS_MINUTES ?= 30
@@ -86,7 +86,7 @@ service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at ra
 		tests/compat/test_service.py
 	@RAY_TMPDIR=/tmp timeout 600 $(SERVICE)/bin/python -m pytest -q tests/contracts/test_docs_code.py -k use-the-service
 
-remote: $(REMOTE)/stamp ## data behind URLs: S3 and Google's storage, as servers of this machine speak them (minutes)
+remote: $(REMOTE)/stamp ## data at URLs: S3 and Google Cloud Storage, from servers on this machine (minutes)
 	@PENSTOCK_REMOTE_TESTS=1 timeout 1200 $(REMOTE)/bin/python -m pytest -q -o faulthandler_timeout=300 tests/remote
 	@$(REMOTE)/bin/python -m pytest -q tests/contracts/test_docs_code.py -k read-from-s3
 
@@ -149,7 +149,7 @@ format: $(VENV)/dev.stamp ## let ruff rewrite the code
 COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
+lock: $(VENV)/bin/uv ## update requirements/*.lock to newer versions in the ranges
 	@$(COMPILE) pyproject.toml --generate-hashes --extra image --group build -o requirements/runtime.lock
 	@$(COMPILE) pyproject.toml --generate-hashes --extra image --group build --group test --group lint --group types --group docs \
 		--constraint requirements/runtime.lock -o requirements/dev.lock

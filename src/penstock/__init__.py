@@ -82,7 +82,7 @@ __all__ = [
     "viz",
 ]
 
-# What comes when it is first asked for: packages, and names with the modules that define them.
+# Packages and names that are imported at the first use; names with the modules that define them.
 _PACKAGES = (
     *("audio", "catalog", "compat", "experimental", "formats", "image", "io", "jax", "profiler", "service"),
     *("testing", "torch", "video", "viz"),

@@ -1,10 +1,10 @@
-"""Control groups: the folders in which Linux writes what this process may use, in version 1, version 2 and both.
+"""Control groups of Linux: the limits of this process's cores and memory, in version 1, version 2 and both.
 
-Here, below all layers, because who writes files asks for free memory as well as who runs pipelines.
+The module is below all layers, because writers of files read the free memory, too.
 
-A process is in one group per hierarchy (`/proc/self/cgroup`), and each hierarchy is mounted somewhere
-(`/proc/self/mountinfo`). A limit holds for a group and all groups in it, so that every folder between the process's own
-and the mount point counts. A container sees its own group as the mount point, and nothing above it.
+A process is in one group per hierarchy (`/proc/self/cgroup`), and each hierarchy has a mount point
+(`/proc/self/mountinfo`). A limit applies to a group and all groups inside it, so every folder from the process's group
+up to the mount point counts. A container sees its own group as the mount point.
 
 Sources: the kernel's documentation, admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst and scheduler/sched-bwc.rst.
 """
@@ -19,19 +19,19 @@ from pathlib import Path
 
 ROOT = Path("/")
 
-_NO_LIMIT = 1 << 62  # version 1 says "none" by the largest number of whole pages
-_PERIOD = "100000"  # microseconds, where `cpu.max` names none
+_NO_LIMIT = 1 << 62  # version 1 writes the largest number of whole pages for "no limit"
+_PERIOD = "100000"  # microseconds, if `cpu.max` has no period
 _USUAL = (
     ("", "sys/fs/cgroup"),
     *((name, f"sys/fs/cgroup/{name}") for name in ("cpu", "cpuset", "memory")),
 )
-_MOST_CORES = 1 << 16  # in a list of cores; more is nonsense
+_MOST_CORES = 1 << 16  # a larger number in a list of cores is an error
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Where a hierarchy can be looked at: `part` of it, at `folder`. Version 2 has no controllers of its own."""
+    """A mounted hierarchy: its `part` at `folder`. In version 2, `controllers` is empty."""
 
     controllers: frozenset[str]
     part: str
@@ -39,7 +39,7 @@ class Mount:
 
 
 def read(path: Path) -> str | None:
-    """A small file's text, or None where there is none that can be read."""
+    """Return the text of a small file, or None if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="surrogateescape").strip()
     except (OSError, ValueError):
@@ -47,7 +47,7 @@ def read(path: Path) -> str | None:
 
 
 def number(text: str | None) -> int | None:
-    """A number that is written with digits only, or None: `max`, -1 and anything else are no bound."""
+    """Return a number of digits only, or None: `max`, -1 and other texts are no limit."""
     if text is None or not (text.isascii() and text.isdigit()) or len(text) > 30:
         return None
     return int(text)
@@ -55,7 +55,7 @@ def number(text: str | None) -> int | None:
 
 @cache
 def levels(controller: str, root: Path = ROOT) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The folders that bound this process, its own group first: those of version 2, and those of version 1."""
+    """Return the folders whose limits apply to this process, innermost first: of version 2, and of version 1."""
     groups = _groups(root)
     found: tuple[list[Path], list[Path]] = ([], [])
     for mount in _mounts(root):
@@ -68,7 +68,7 @@ def levels(controller: str, root: Path = ROOT) -> tuple[tuple[Path, ...], tuple[
 
 
 def _between(mount: Mount, group: str) -> list[Path]:
-    """The folders from a group up to the mount point; the mount point alone where the group cannot be seen in it."""
+    """Return the folders from a group up to the mount point, or the mount point if the group is not below it."""
     part, own = _names(mount.part), _names(group)
     if own[: len(part)] != part or ".." in own:
         return [mount.folder]
@@ -81,7 +81,7 @@ def _names(path: str) -> list[str]:
 
 
 def _groups(root: Path) -> dict[str, str]:
-    """The process's group in each hierarchy by controller; version 2's by the empty name."""
+    """Return the process's group by controller. The group of version 2 has the empty name."""
     found = {}
     for line in (read(root / "proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
@@ -92,7 +92,7 @@ def _groups(root: Path) -> dict[str, str]:
 
 
 def _mounts(root: Path) -> list[Mount]:
-    """All mounted hierarchies; the usual places where the system does not tell."""
+    """Return all mounted hierarchies, or those at the usual places if the system has no list."""
     text = read(root / "proc/self/mountinfo")
     if text is None:
         return [Mount(frozenset({name} if name else ()), "/", root / folder) for name, folder in _USUAL]
@@ -101,7 +101,7 @@ def _mounts(root: Path) -> list[Mount]:
 
 
 def _mount(line: str, root: Path) -> Mount | None:
-    """A hierarchy from `31 23 0:28 /part /folder rw,relatime shared:9 - cgroup cgroup rw,cpu`, else None."""
+    """Parse a line such as `31 23 0:28 /part /folder rw,relatime shared:9 - cgroup cgroup rw,cpu`; else None."""
     place, _, kind = line.partition(" - ")
     places, kinds = place.split(" "), kind.split(" ")
     if len(places) < 6 or len(kinds) < 3 or kinds[0] not in ("cgroup", "cgroup2"):
@@ -112,7 +112,7 @@ def _mount(line: str, root: Path) -> Mount | None:
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
-    """Cores' worth of time that the groups grant, perhaps a fraction; None without a quota."""
+    """Return the quota of CPU time in cores, possibly a fraction; None without a quota."""
     version_2, version_1 = levels("cpu", root)
     quotas = [_quota(*(read(folder / "cpu.max") or "").split()[:2]) for folder in version_2]
     quotas += [
@@ -128,9 +128,9 @@ def _quota(limit: str = "", period: str = _PERIOD) -> float | None:
 
 
 def cpuset(root: Path = ROOT) -> frozenset[int] | None:
-    """The cores that the groups grant; None where they do not say.
+    """Return the cores that the groups allow, or None if they have no list.
 
-    The kernel takes them off the affinity mask. Sandboxes that stand in for it may not.
+    Linux removes the other cores from the affinity mask. Sandboxes that imitate Linux may not.
     """
     version_2, version_1 = levels("cpuset", root)
     names = [folder / "cpuset.cpus.effective" for folder in version_2]
@@ -140,7 +140,7 @@ def cpuset(root: Path = ROOT) -> frozenset[int] | None:
 
 
 def _listed(text: str) -> frozenset[int]:
-    """The numbers of `0-3,8`; none where it is written otherwise."""
+    """Return the numbers of a text such as `0-3,8`; no numbers if the text has another form."""
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -153,7 +153,7 @@ def _listed(text: str) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A limit of memory in bytes, and the files that say how much of it is used, and for what."""
+    """A memory limit in bytes, and the files with its current use."""
 
     limit: int
     usage: Path
@@ -165,17 +165,17 @@ class _Bound:
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
-    """Bytes that the groups grant; None without a limit."""
+    """Return the memory limit of the groups in bytes, or None."""
     return min((bound.limit for bound in _bounds(root)), default=None)
 
 
 def memory_left(root: Path = ROOT) -> int | None:
-    """Bytes that the groups leave now, None without a limit; file caches that were not used lately count as free."""
+    """Return the free bytes below the limits, or None. File caches that were not used lately count as free."""
     return min((bound.left() for bound in _bounds(root)), default=None)
 
 
 def machine_left(root: Path = ROOT) -> int | None:
-    """Bytes that Linux could give without swapping; None where it does not say, and on other systems."""
+    """Return the bytes that Linux can provide without swapping, or None if unknown."""
     for line in (read(root / "proc/meminfo") or "").splitlines():
         name, _, amount = line.partition(":")
         if name == "MemAvailable":
@@ -192,7 +192,7 @@ def _bounds(root: Path) -> Iterator[_Bound]:
     for depth, folder in enumerate(version_1):
         usage, stat = folder / "memory.usage_in_bytes", folder / "memory.stat"
         yield from _bound(number(read(folder / "memory.limit_in_bytes")), usage, stat)
-        if depth == 0:  # its own, which also knows those of groups above the mount point
+        if depth == 0:  # the innermost group also has the limits above the mount point
             yield from _bound(_entry(read(stat) or "", "hierarchical_memory_limit"), usage, stat)
 
 
@@ -202,7 +202,7 @@ def _bound(limit: int | None, usage: Path, stat: Path) -> Iterator[_Bound]:
 
 
 def _inactive(stat: str) -> int:
-    """Bytes of a group and those in it that cache files and can be given up; version 1 has a total of its own."""
+    """Return the bytes of reclaimable file caches in a group. Version 1 has a separate total."""
     return _entry(stat, "total_inactive_file") or _entry(stat, "inactive_file") or 0
 
 

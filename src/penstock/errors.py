@@ -1,8 +1,8 @@
-"""The one family of errors: every class is also a builtin, and every text says what was wanted, what came, what to do.
+"""The errors of penstock. Each class is also a builtin exception.
 
-The engine fills in where an error happened (stage, the user's line, element, file and byte offset) on its way to the
-caller; code that raises states only what it knows. An exception from a user's function keeps its own type and
-traceback and carries the same facts as a note (`annotate`).
+A message says what was needed, what was given, and how to correct it. Code that raises an error states what it knows;
+the engine adds the place: stage, the user's line, element, file and byte offset. An exception from a user's function
+keeps its type and traceback. The same facts are added to it as a note (`annotate`).
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class Context:
     element: int | None = None
     file: str | None = None
     offset: int | None = None
-    line: int | None = None  # of the file, from 1
-    holds: str | None = None  # which elements it is made of, if it is a batch
+    line: int | None = None
+    holds: str | None = None
 
     def filled_from(self, other: Context) -> Context:
-        """Keep what is known here, take the rest from `other`: the innermost stage knows best."""
+        """Return this context, with unknown fields taken from `other`, the context of an outer stage."""
         known = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
         if known.get("file", other.file) != other.file:  # an offset belongs to its own file
             other = replace(other, offset=None, line=None)
@@ -93,7 +93,7 @@ class Context:
 
 
 class PenstockError(Exception):
-    """Base of all errors that penstock raises; `message`, `hint` and `context` are its parts."""
+    """Base of all errors that penstock raises. Its parts are `message`, `hint` and `context`."""
 
     def __init__(
         self,
@@ -125,66 +125,66 @@ def _rebuild(kind: type[PenstockError], message: str, hint: str | None, context:
 
 
 class InvalidArgumentError(PenstockError, ValueError):
-    """A value that cannot be: a batch size of 0, a tensor of the wrong shape, a feature of the wrong length."""
+    """A value is not allowed, such as a batch size of 0, or a tensor of the wrong shape."""
 
 
 class UnknownNameError(InvalidArgumentError, AttributeError):
-    """A setting that does not exist; the hint names the nearest one that does."""
+    """A setting does not exist. The hint names the nearest one that does."""
 
 
 class InvalidTypeError(PenstockError, TypeError):
-    """A value of the wrong kind: a string for a count, a structure that differs from the one before."""
+    """A value has the wrong type, such as a string for a count, or an element another structure than the one before."""
 
 
 class DataLossError(PenstockError, ValueError):
-    """Stored data is damaged: a truncated record, a checksum that does not match, an image cut short."""
+    """Stored data is damaged, such as a truncated record or image, or a checksum that does not match."""
 
 
 class OutOfRangeError(PenstockError, IndexError):
-    """An index behind the last element, or an element asked for where there is none left.
+    """An index is beyond the last element, or no element is left.
 
-    An IndexError, so that `ds[i]` ends a loop of Python's own the way a list does.
+    It is an IndexError, so a Python loop over `ds[i]` ends as it does for a list.
     """
 
 
 class NotFoundError(PenstockError, FileNotFoundError):
-    """A file is missing, or a pattern matches none."""
+    """A file is missing, or a pattern matches no file."""
 
 
 class AlreadyExistsError(PenstockError, FileExistsError):
-    """What was to be written is there already: a saved data set, a snapshot of another pipeline."""
+    """The target exists already, such as a saved data set, or a snapshot of another pipeline."""
 
 
 class FailedPreconditionError(PenstockError, RuntimeError):
-    """The object is not in the state the call needs: a closed iterator, a checkpoint of another plan."""
+    """An object is in the wrong state for the call, such as a closed iterator, or a checkpoint of another plan."""
 
 
 class AnotherPlanError(FailedPreconditionError, NotFoundError):
-    """A checkpoint of another data set: the place that it names is not in this one."""
+    """A checkpoint belongs to another data set: it names a step that this data set does not have."""
 
 
 class FrozenError(FailedPreconditionError, ValueError):
-    """Options that are in use already cannot be changed; a copy of them can."""
+    """Options are in use and cannot change. A copy of them can."""
 
 
 class UnimplementedError(PenstockError, NotImplementedError):
-    """What this kind of data set cannot do at all: random access to a source without an index."""
+    """A data set cannot do this at all, such as random access to a source without an index."""
 
 
 class DeadlineExceededError(PenstockError, TimeoutError):
-    """What took longer than it may: a function with one element (`Options.element_timeout`)."""
+    """A call took too long, such as that of a function for one element (`Options.element_timeout`)."""
 
 
 class UnavailableError(PenstockError, ConnectionError):
-    """A server did not answer, or said that it cannot now, each time it was asked."""
+    """A server did not answer, or was unavailable, at every attempt."""
 
 
 class PermissionDeniedError(PenstockError, PermissionError):
-    """A server, or the system, does not let you: there are no credentials, or others are needed."""
+    """A server or the system denies access: credentials are missing or insufficient."""
 
 
 class MissingDependencyError(PenstockError, ImportError):
-    """An optional package is needed; the hint names the extra to install."""
+    """An optional package is missing. The hint names the extra to install."""
 
 
 def optional_package(module: str, asked_by: str, extra: str) -> Any:
@@ -206,7 +206,7 @@ def optional_package(module: str, asked_by: str, extra: str) -> Any:
 
 
 class ResourceExhaustedError(PenstockError, MemoryError):
-    """A buffer of a size you gave, or one element, is larger than the budget for all buffers together."""
+    """One element, or a buffer with a size that you gave, is larger than the memory budget of all buffers."""
 
 
 NO_MEMORY = (
@@ -215,11 +215,11 @@ NO_MEMORY = (
 
 
 class BudgetWarning(UserWarning):
-    """A buffer is larger than the budget that follows from the machine: there may be memory for it, or not."""
+    """A buffer is larger than the memory budget, a share of the machine's memory. The memory may not suffice."""
 
 
 class InternalError(PenstockError, RuntimeError):
-    """A mistake inside penstock, and of no element: the pass ends with it, and a further `next()` raises it again."""
+    """A fault inside penstock, not in an element. It ends the iteration; later calls of `next()` raise it again."""
 
 
 class RandomnessWarning(UserWarning):
@@ -232,35 +232,35 @@ class RandomnessWarning(UserWarning):
 
 
 class ShardWarning(UserWarning):
-    """A consumer gets nothing: there are fewer files than consumers to deal them to."""
+    """A consumer gets no elements, because there are fewer files than consumers."""
 
 
 def annotate(error: BaseException, context: Context) -> None:
-    """Add what `context` knows to an error in flight: into a `PenstockError`, as a note on any other exception."""
+    """Add the context to an error: to the fields of a `PenstockError`, and to any other exception as a note."""
     if isinstance(error, PenstockError):
         error.context = error.context.filled_from(context)
         return
     lines = context.lines()
-    if not lines or context_of(error) is not None:  # an outer stage has nothing to add to the innermost one
+    if not lines or context_of(error) is not None:  # the innermost stage has written the note
         return
-    with suppress(Exception):  # a frozen dataclass lets nobody add anything
+    with suppress(Exception):  # a frozen dataclass accepts no attributes
         error._penstock_context = context  # type: ignore[attr-defined]
         error.add_note("penstock: " + "; ".join(lines))
-        if isinstance(error, MemoryError):  # the system's own says little, or nothing
+        if isinstance(error, MemoryError):  # the system's message is short or empty
             error.add_note(f"penstock: the memory did not suffice. {NO_MEMORY}")
 
 
 def context_of(error: BaseException) -> Context | None:
-    """What `annotate` said of an exception that is not one of ours."""
+    """Return the context that `annotate` added to an exception that is not a `PenstockError`, or None."""
     try:
         found = getattr(error, "_penstock_context", None)
-    except Exception:  # a class of the user's may do anything
+    except Exception:  # a user's class may raise anything
         return None
     return found if isinstance(found, Context) else None
 
 
 def said(error: BaseException) -> str:
-    """What an exception says, where it can say it.
+    """Return the message of an exception, also if its `__str__` fails.
 
     >>> said(ValueError("no"))
     'no'
@@ -273,7 +273,7 @@ def said(error: BaseException) -> str:
 
 @contextmanager
 def writing_to(path: Any) -> Iterator[None]:
-    """Put the file's name into what the system raises without it, such as on a full disk.
+    """Add the name of the file to an OSError without one, such as that of a full disk.
 
     >>> with writing_to("a.tfrecord"):
     ...     raise OSError(28, "No space left on device")
@@ -289,10 +289,10 @@ def writing_to(path: Any) -> Iterator[None]:
 
 
 def as_failure(raised: Exception, context: Context, element: Any = NO_ELEMENT) -> Exception:
-    """An exception from a user's function as the consumer gets it: with its context, and never a StopIteration.
+    """Return an exception from a user's function in the form for the consumer: with its context and a hint.
 
-    Python's iterators mean their end by StopIteration; from a user's function it is a mistake, and not the end. What is
-    known to be behind the exception is said in a note, with the help of the element that the function was given.
+    Python's iterators end by StopIteration. From a user's function it is a mistake, so another error replaces it. The
+    hint is a note about the probable cause, which may depend on `element`, the argument of the function.
     """
     if not isinstance(raised, StopIteration):
         annotate(raised, context)
@@ -307,7 +307,7 @@ def as_failure(raised: Exception, context: Context, element: Any = NO_ELEMENT) -
 
 
 def raise_as_failure(raised: Exception, context: Context) -> NoReturn:
-    """Raise what has just been caught from a user's function, or a source, as the failure that it is."""
+    """Raise an exception of a user's function or a source as a failure (`as_failure`)."""
     error = as_failure(raised, context)
     if error is raised:
         raise error
@@ -315,16 +315,16 @@ def raise_as_failure(raised: Exception, context: Context) -> NoReturn:
 
 
 def marked(error: Exception) -> Exception:
-    """An exception that takes the place of an element: it has come out of a user's function, or of a source."""
+    """Mark an exception of a user's function or a source as a failure, which takes the place of an element."""
     if not isinstance(error, PenstockError):
         _facts(error)["_penstock_failure"] = True
     return error
 
 
 def is_failure(error: Exception) -> bool:
-    """Whether somebody has said that an exception takes the place of an element; a `PenstockError` says so itself.
+    """Return True if an exception takes the place of an element: a marked exception, or a `PenstockError`.
 
-    A StopIteration never does: where it is raised it looks like the end.
+    A StopIteration never does, because it looks like the end.
     """
     if isinstance(error, PenstockError):
         return True
@@ -342,7 +342,7 @@ def is_mistake(error: Exception, *, first: bool) -> bool:
 
 
 def _facts(error: BaseException) -> dict[str, Any]:
-    """The attributes of an exception, whatever its class makes of asking for one, or of setting one."""
+    """Return the attributes of an exception as a dict, past the class's own `__getattr__` and `__setattr__`."""
     found: dict[str, Any] = object.__getattribute__(error, "__dict__")
     return found
 
@@ -351,7 +351,7 @@ def _add_hint(raised: Exception, element: Any) -> None:
     facts = _facts(raised)
     if isinstance(raised, PenstockError) or "_penstock_hint" in facts:
         return
-    with suppress(Exception):  # its text cannot be had, or no note can be added
+    with suppress(Exception):  # its __str__ may fail, or it accepts no notes
         if is_miscalled(raised):
             facts["_penstock_miscalled"] = True
         hint = hint_for(raised, element)
@@ -361,7 +361,7 @@ def _add_hint(raised: Exception, element: Any) -> None:
 
 
 def called_for(where: str | None, function: Callable[..., R], *given: object) -> R:
-    """Call a function that the user gave to the step at `where`, which is the `user_location` of what it makes itself.
+    """Call the user's function of the step at `where`. The steps that it creates have `where` as their location, too.
 
     >>> called_for("train.py:7", user_location)
     'train.py:7'
@@ -373,7 +373,7 @@ _CALLED_FOR = called_for.__code__
 
 
 def user_location() -> str | None:
-    """`file.py:12` of the innermost frame outside penstock: the line of user code that called us."""
+    """Return the file and line of the user's code that called penstock, such as `file.py:12`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")

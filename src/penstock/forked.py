@@ -1,8 +1,8 @@
-"""Forked: what a child that this process forks begins anew.
+"""Locks and state that begin again in a forked child.
 
-Only the thread that forks is in the child. A lock that another one held would stay taken there for ever, and what that
-one was changing stays half changed. So locks that a child may come to, those of the process and of what data sets hold,
-are made here. Those of a run need not: it is the parent's.
+A forked child contains only the thread that forks. A lock that another thread held would stay locked there for ever,
+and a change that the other thread had begun would never be completed. So locks that a child can reach are created here:
+those of the process and of data sets. A run belongs to the parent, so its locks are ordinary ones.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Call = Callable[[], None]
 
 _LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
 _CALLS: list[Call] = []
-_METHODS: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()  # one of an object
+_METHODS: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()  # by object
 
 
 def new_lock() -> threading.Lock:
-    """As `threading.Lock()`; in a forked child nobody holds it.
+    """Return a `threading.Lock` that is free in a forked child.
 
     >>> with new_lock() as taken:
     ...     taken
@@ -34,14 +34,14 @@ def new_lock() -> threading.Lock:
 
 
 def new_rlock() -> threading.RLock:
-    """As `threading.RLock()`; in a forked child nobody holds it."""
+    """Return a `threading.RLock` that is free in a forked child."""
     made = threading.RLock()
     _LOCKS.add(made)
     return made
 
 
 def in_child(call: Call) -> Call:
-    """Call it in every forked child, where nobody holds a lock; a method as long as its object lives."""
+    """Call `call` in every forked child, after the locks are free. A method is called while its object exists."""
     if isinstance(call, MethodType):
         _METHODS[call.__self__] = call.__func__
     else:
@@ -50,9 +50,9 @@ def in_child(call: Call) -> Call:
 
 
 def when_gone(owner: object, call: Callable[..., Any], *given: Any) -> weakref.finalize[..., Any]:
-    """`call(*given)` when nobody holds `owner` any more, or this process ends; a forked child's copy does nothing.
+    """Call `call(*given)` when `owner` is freed or this process ends. In a forked child nothing happens.
 
-    What is on the disk, or runs beside this process, is the parent's: its child may end first.
+    Files and processes belong to the parent, and its child may end first.
 
     >>> class Kept: ...
     >>> kept = Kept()
@@ -68,9 +68,9 @@ def _if_in(process: int, call: Callable[..., Any], given: tuple[Any, ...]) -> No
         call(*given)
 
 
-def _begin_anew() -> None:
+def _reset() -> None:
     for lock in _LOCKS:
-        lock._at_fork_reinit()  # what the standard library does with its own
+        lock._at_fork_reinit()  # as the standard library does for its own locks
     for call in _CALLS:
         call()
     for owner, method in list(_METHODS.items()):
@@ -78,4 +78,4 @@ def _begin_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_reset)

@@ -1,10 +1,9 @@
-"""What a failure's traceback holds on to: frames of ours, with the stages, files and buffers in their variables.
+"""Clearing of penstock's frames in tracebacks, so that a failure keeps no stages, files or buffers alive.
 
-A frame that has ended keeps its variables for as long as a traceback leads to it, and leads on to those that called it.
-Among them are lists with other failures. So a failure that waits in a buffer would hold one that was raised where the
-elements are taken, with it the frames of the consumer, and in these its iterator, which owns the buffer: nobody could
-collect it. What a failure came through is therefore cleared as soon as it has ended (`kept`, `tidied`), and once more
-when it is raised (`let_go`). Variables of the user's functions stay, for a debugger.
+A traceback refers to frames, a frame to its variables and to its caller. So a failure that waits in a buffer would keep
+the frames of the consumer and its iterator, which owns the buffer: a cycle that is never freed. Therefore penstock's
+frames in the traceback of a failure are cleared as soon as they have ended (`kept`, `tidied`), and again when the
+failure is raised (`let_go`). Frames of the user's functions keep their variables, for a debugger.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GEN
 
 
 class _Open(threading.local):
-    """Frames of ours in this thread that failures lead to, and that were still running when last looked at."""
+    """Penstock's frames of this thread that failures refer to and that were running at the last check."""
 
     def __init__(self) -> None:
-        self.depth = 0  # calls of `tidied` that are at work
+        self.depth = 0  # running calls of `tidied`
         self.frames: list[FrameType] = []  # the outermost first
 
 
@@ -34,7 +33,7 @@ _open = _Open()
 
 
 def tidied(work: Callable[..., R], *given: object) -> R:
-    """Call what makes elements; what the failures that it kept came through is cleared behind it."""
+    """Call `work`, and afterwards clear the ended frames of failures that it caught."""
     _open.depth += 1
     try:
         return work(*given)
@@ -45,7 +44,7 @@ def tidied(work: Callable[..., R], *given: object) -> R:
 
 
 def kept(error: BaseException) -> None:
-    """Say that a failure was caught, and may wait for its turn. Nothing to do outside of `tidied`."""
+    """Clear the ended frames of a failure that was caught, and note the running ones. Only inside `tidied`."""
     trace = error.__traceback__
     if trace is None or not _open.depth:
         return
@@ -55,9 +54,9 @@ def kept(error: BaseException) -> None:
     running: list[FrameType] = []
     frame: FrameType | None = trace.tb_frame
     while frame is not None and id(frame) not in known and not frame.f_code.co_flags & _GENERATORS:
-        if id(frame) in here and _is_ours(frame):  # else of another thread, which clears it, or it has ended
+        if id(frame) in here and _is_ours(frame):  # other frames have ended, or another thread clears them
             running.append(frame)
-        frame = frame.f_back  # a generator has none while it waits
+        frame = frame.f_back  # None for a generator that waits
     _open.frames += reversed(running)
     for chained in _chain(error):
         trace = chained.__traceback__
@@ -68,7 +67,7 @@ def kept(error: BaseException) -> None:
 
 
 def _running_here() -> set[int]:
-    """The frames of this thread; a failure that another thread made leads to frames of that one."""
+    """Return the ids of the running frames of this thread."""
     found = set()
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -78,10 +77,10 @@ def _running_here() -> set[int]:
 
 
 def let_go(error: BaseException) -> None:
-    """Forget the variables of our frames that an error came through; those of the user's functions stay as they are.
+    """Clear penstock's frames in the traceback of an error. Frames of the user's functions stay as they are.
 
-    Some of them hold the error itself, or a list that it is in. With them everything that its traceback leads to, the
-    consumer's iterator and its open files, would wait for the garbage collector once the error is dropped.
+    Some of their variables refer to the error. Without clearing, everything in its traceback would wait for the garbage
+    collector after the error is dropped, such as the consumer's iterator and its open files.
     """
     seen: set[int] = set()
     for found in _chain(error):
@@ -91,12 +90,12 @@ def let_go(error: BaseException) -> None:
             while frame is not None and id(frame) not in seen:
                 seen.add(id(frame))
                 _clear(frame)
-                frame = frame.f_back  # whoever called it, and has returned since
+                frame = frame.f_back  # its caller, which has returned
             at = at.tb_next
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """An error, and those that it was raised from or beside."""
+    """Return an error, its causes and its contexts."""
     found = [error]
     for one in found:
         found += [
@@ -106,7 +105,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _clear_ended() -> None:
-    """A frame runs for as long as one that it called: from the innermost outwards until one still does."""
+    """Clear the noted frames from the innermost outwards, up to the first one that still runs."""
     frames = _open.frames
     while frames:
         try:
@@ -117,8 +116,8 @@ def _clear_ended() -> None:
 
 
 def _clear(frame: FrameType) -> None:
-    if _is_ours(frame) and not frame.f_code.co_flags & _GENERATORS:  # clearing a generator's would end it
-        with suppress(RuntimeError):  # it runs
+    if _is_ours(frame) and not frame.f_code.co_flags & _GENERATORS:  # else it would end the generator
+        with suppress(RuntimeError):  # the frame runs
             frame.clear()
 
 

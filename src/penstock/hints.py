@@ -1,7 +1,6 @@
-"""Words for people: hints for exceptions out of users' functions, URLs without secrets, numbers of bytes.
+"""Texts for messages: hints for exceptions of users' functions, URLs without secrets, numbers of bytes.
 
-A hint says what is behind Python's own words, where that is known. It is added as a note; type, text and traceback of
-the exception stay as they are.
+A hint explains the probable cause of an exception. It is added as a note; type, text and traceback stay as they are.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ NO_ELEMENT = object()
 
 
 def hint_for(raised: BaseException, element: Any = NO_ELEMENT) -> str | None:
-    """What to say about an exception that a function raised, with the element it was given where that is known.
+    """Return a hint about an exception that a function raised for `element`, or None.
 
     >>> hint_for(TypeError("can't concat str to bytes")) == TEXT
     True
@@ -104,7 +103,7 @@ def _of_attribute(name: str, of: Any) -> str | None:
 
 
 def _of_no_dict(element: Any) -> str | None:
-    """What an element is that was asked for a part by its name."""
+    """Return a hint for a function that reads a part by its name from an element that is not a dict."""
     if element is NO_ELEMENT or isinstance(element, dict):
         return None
     if type(element) is not tuple:
@@ -147,7 +146,7 @@ def _of_arguments(element: Any) -> str | None:
     return f"The element is one value ({kind}), and the function is given it as its only argument: write lambda x: …"
 
 
-_USER = r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<user>[^/?#@\s'\"]*):[^/?#\s'\"]*@"  # up to the last @ of it
+_USER = r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<user>[^/?#@\s'\"]*):[^/?#\s'\"]*@"  # up to the last @ of the authority
 _QUERY = (
     r"(?P<name>[?&][\w.%-]*(?:sig|token|secret|password|passwd|credential|auth|key|delegation)[\w.%-]*=)[^&#\s'\")]+"
 )
@@ -155,9 +154,9 @@ _MARK = "***"
 
 
 def redacted(text: str) -> str:
-    r"""The text with `***` for passwords in URLs and for what stands in their queries to give access.
+    r"""Return the text with `***` for passwords in URLs and for secrets in their queries.
 
-    A byte of a file name that is not UTF-8 is shown as `\udcff`, which every terminal and file takes.
+    A byte of a file name that is not UTF-8 is written as `\udcff`, which every terminal can print.
 
     >>> redacted("https://ann:pw@host/a.tfrecord?part=1&X-Amz-Signature=0f3c")
     'https://ann:***@host/a.tfrecord?part=1&X-Amz-Signature=***'
@@ -169,7 +168,7 @@ def redacted(text: str) -> str:
 
 
 def size_text(count: float) -> str:
-    """`602 MB` in the units that disks and memory are sold in.
+    """Return a number of bytes as a text with decimal units, such as `602 MB`.
 
     >>> size_text(512), size_text(1.5e6)
     ('512 bytes', '1.5 MB')
@@ -180,11 +179,11 @@ def size_text(count: float) -> str:
     return f"{round(count)} bytes"
 
 
-_TOLD: set[tuple[str, str | None]] = set()  # what the process has been warned of
+_TOLD: set[tuple[str, str | None]] = set()  # warnings that this process has shown
 
 
 def tell(what: str, hint: str, category: type[Warning], where: str | None) -> None:
-    """Warn on the user's line, once for each line and `what`, whatever the hint."""
+    """Warn on the user's line, once for each line and `what`. The hint does not count."""
     if (what, where) in _TOLD:
         return
     _TOLD.add((what, where))

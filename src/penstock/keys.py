@@ -1,8 +1,8 @@
-"""Counter-based randomness: every draw is a function of a key and a number, so no generator is ever shared.
+"""Counter-based random numbers: each is a function of a key and a counter, so no generator is shared.
 
-A key is a uint64. `fold` derives one from another and an integer (an epoch, a position, an operation); `draws` gives
-the numbers of a key. The mixing function is SplitMix64's finaliser (Steele, Lea, Flood: "Fast splittable pseudorandom
-number generators", 2014), which passes BigCrush as a counter-based generator.
+A key is a uint64. `fold` derives a key from another one and an integer (an epoch, a position, an operation). `draws`
+returns the random numbers of a key. The mixing function is SplitMix64's finaliser (Steele, Lea, Flood: "Fast
+splittable pseudorandom number generators", 2014), which passes BigCrush as a counter-based generator.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _MASK = (1 << 64) - 1
 
 
 def mix(value: int) -> int:
-    """A bijection of 64-bit integers whose output bits all depend on all input bits."""
+    """Return the image of a 64-bit integer under a bijection. Every output bit depends on all input bits."""
     value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
     value = (value ^ (value >> 27)) * 0x94D049BB133111EB & _MASK
     return value ^ (value >> 31)
 
 
 def fold(key: int, *data: int) -> int:
-    """A new key from a key and integers; the order of the integers matters.
+    """Return a new key from a key and integers. The order of the integers matters.
 
     >>> fold(1, 2) == fold(1, 2), fold(1, 2) == fold(2, 1)
     (True, False)
@@ -32,15 +32,15 @@ def fold(key: int, *data: int) -> int:
 
 
 def draw(key: int, counter: int, bound: int) -> int:
-    """An integer in [0, bound), uniform up to bound / 2**32: number `counter` of the sequence that `key` names."""
+    """Return number `counter` of the sequence of `key`: an integer in [0, bound), uniform up to bound / 2**32."""
     bits = mix((key + (counter + 1) * _GOLDEN) & _MASK)
     return (bits >> 32) * bound >> 32
 
 
 def draws(key: int | np.ndarray, start: int, count: int, bounds: np.ndarray | int) -> np.ndarray:
-    """`draw(key, start + i, bounds[i])` for i below `count`, as int64; bounds stay below 2**32.
+    """Return `draw(key, start + i, bounds[i])` for i below `count`, as int64. Bounds must be below 2**32.
 
-    A column of keys, uint64 of shape (n, 1), gives a row for each.
+    For keys of shape (n, 1), the result has one row per key.
     """
     counters = np.arange(start + 1, start + count + 1, dtype=np.uint64)
     value = _mixed(np.uint64(key) + counters * np.uint64(_GOLDEN))
@@ -49,7 +49,7 @@ def draws(key: int | np.ndarray, start: int, count: int, bounds: np.ndarray | in
 
 
 def units(key: int, start: int, count: int) -> np.ndarray:
-    """Uniform float64 in [0, 1), multiples of 2**-53: numbers `start` and on of the sequence that `key` names.
+    """Return `count` uniform float64 in [0, 1), multiples of 2**-53: the sequence of `key` from number `start` on.
 
     Number n is `(draw(key, 2 * n, 2**26) * 2**27 + draw(key, 2 * n + 1, 2**27)) / 2**53`.
     """
@@ -60,7 +60,7 @@ def units(key: int, start: int, count: int) -> np.ndarray:
 
 
 def uniform(key: int, low: float, high: float, counter: int = 0) -> float:
-    """A float in [low, high): number `counter` of the sequence that `key` names, as `units` has it.
+    """Return a float in [low, high), from number `counter` of the sequence of `key` (`units`).
 
     >>> 2.0 <= uniform(1, 2.0, 3.0) < 3.0
     True
@@ -70,7 +70,7 @@ def uniform(key: int, low: float, high: float, counter: int = 0) -> float:
 
 
 def folds(key: np.ndarray | int, data: np.ndarray | int) -> np.ndarray:
-    """`fold(key, data)` for arrays of keys, of integers, or both, as uint64.
+    """Return `fold(key, data)` for arrays of keys, of integers, or both, as uint64.
 
     >>> folds(1, np.array([2, 3])).tolist() == [fold(1, 2), fold(1, 3)]
     True

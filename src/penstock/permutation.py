@@ -1,10 +1,9 @@
-"""A keyed permutation of [0, n): any part of a random order of n numbers, without the rest of it.
+"""A keyed permutation of [0, n): any part of a random order of n numbers, without computing the rest.
 
-Up to `SMALL` numbers it is a Fisher-Yates shuffle: every order is as likely as any other. Above that it is a Feistel
+Up to `SMALL` numbers it is a Fisher-Yates shuffle: all orders are equally likely. For more numbers it is a Feistel
 network of `ROUNDS` rounds over a grid of about sqrt(n) by sqrt(n) numbers (Black and Rogaway, "Ciphers with arbitrary
-finite domains", 2002), which follows the cycle of a number that falls outside of [0, n) until it is back inside. The
-number of rounds is that of the FF1 cipher on such domains (NIST SP 800-38G). What a round adds is a draw of
-`penstock.keys`.
+finite domains", 2002). A number outside of [0, n) goes through the network again until it is inside. The number of
+rounds is that of the FF1 cipher on such domains (NIST SP 800-38G). Each round adds a draw of `penstock.keys`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SMALL = 1 << 16
 ROUNDS = 10
 MOST = 1 << 63
 
-_TABLES = 1 << 32  # largest n for which the draws of all rounds are made once and kept: 2.6 MB at most
+_TABLES = 1 << 32  # largest n with precomputed draws of all rounds, of at most 2.6 MB
 _CHUNK = 1 << 14  # numbers at a time, so that they stay in the processor's cache
 _NATIVE = Kernels("penstock.permutation_native")
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -29,7 +28,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 
 class Permutation:
-    """The permutation of [0, size) that `key` names."""
+    """The permutation of [0, size) with the key `key`."""
 
     def __init__(self, key: int, size: int) -> None:
         self.size = size
@@ -37,14 +36,14 @@ class Permutation:
         self._network = None if size <= SMALL else _Network(key, size)
 
     def at(self, positions: np.ndarray) -> np.ndarray:
-        """The numbers at int64 positions in [0, size), as int64."""
+        """Return the numbers at int64 positions in [0, size), as int64."""
         if self._order is not None:
             return self._order.take(positions)
         assert self._network is not None
         return self._network.at(positions)
 
     def part(self, start: int, stop: int) -> np.ndarray:
-        """The numbers at the positions from `start` up to, not including, `stop`."""
+        """Return the numbers at the positions from `start` to `stop` - 1."""
         if self._order is not None:
             return self._order[start:stop]
         return self.at(np.arange(start, stop, dtype=np.int64))
@@ -52,12 +51,12 @@ class Permutation:
 
 @lru_cache(maxsize=4)
 def permutation(key: int, size: int) -> Permutation:
-    """The same as `Permutation(key, size)`; the last few are kept."""
+    """Return `Permutation(key, size)`, cached."""
     return Permutation(key, size)
 
 
 def permuted(position: int, key: int, size: int) -> int:
-    """One number of a permutation, by the definition: what `Permutation.at` gives for many.
+    """Return one number of a permutation, by its definition. `Permutation.at` is the fast version.
 
     >>> sorted(permuted(i, 7, 5) for i in range(5))
     [0, 1, 2, 3, 4]
@@ -79,12 +78,12 @@ def permuted(position: int, key: int, size: int) -> int:
 
 
 def _shuffled(key: int, size: int) -> np.ndarray:
-    """Fisher and Yates' shuffle of [0, size): the last number first."""
+    """Return [0, size) in the order of a Fisher-Yates shuffle, the last draw first."""
     return drain(draws(key, 0, size, np.arange(size, 0, -1)))[::-1].copy()
 
 
 def drain(picks: np.ndarray) -> np.ndarray:
-    """Return the order in which slots empty: pick i is among those that are left, and the last fills its place.
+    """Return the order in which slots empty. Pick i is an index of a full slot; the last full slot takes its place.
 
     >>> drain(np.array([1, 1, 0]))
     array([1, 2, 0])
@@ -107,7 +106,7 @@ def _drain(picks: np.ndarray, order: np.ndarray) -> None:
 
 
 def _grid(size: int) -> tuple[int, int]:
-    """Rows and columns, the columns a power of two: at least `size` numbers, and fewer than one row more."""
+    """Return rows and columns of a grid for `size` numbers. The columns are a power of two; no row is superfluous."""
     columns = 1 << (size - 1).bit_length() // 2
     return -(-size // columns), columns
 
@@ -158,7 +157,7 @@ class _Network:
 
 
 def _draws_at(key: int, counters: np.ndarray, bound: int) -> np.ndarray:
-    """`draw(key, counter, bound)` for each of the counters."""
+    """Return `draw(key, counter, bound)` for each counter."""
     value = np.uint64(key) + (counters.astype(np.uint64) + np.uint64(1)) * _GOLDEN
     value = (value ^ (value >> np.uint64(30))) * _FIRST
     value = (value ^ (value >> np.uint64(27))) * _SECOND

@@ -1,8 +1,8 @@
-"""Settings: named values with a type, a default and a text, in groups that are given by keyword or by attribute.
+"""Settings: named values with a type, a default and a text, in groups. They are set by keyword or by attribute.
 
-A group keeps what was set, and nothing else: reading a setting that was not set gives its default. So a setting that is
-set to its default wins over an earlier one, and one that was never set does not. No setting is accepted and ignored; a
-name of tf.data's that means nothing here stands in `WITHOUT_EFFECT` with the reason.
+A group stores only the settings that were set; the others have their defaults. So a setting that was set to its default
+overrides an earlier value, and a setting that was not set does not. No setting is accepted without effect: settings of
+tf.data that do nothing here are errors, with a reason from `WITHOUT_EFFECT`.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ WITHOUT_EFFECT = {
     "and keeps their order",
     "experimental_optimization.map_vectorization.use_choose_fastest": "a function runs by Block where that is known "
     "to be equal",
-}  # tf.data's settings that are not here, each with the reason
+}  # settings of tf.data that penstock lacks, with reasons
 
 REMOVED = {
     "experimental_optimization.approximate_image": "It was removed. To decode a smaller image, call "
     "decode_jpeg(contents, ratio=2) in the function: ratio is 1, 2, 4 or 8.",
-}  # settings of former releases, each with what to do
+}  # settings of former releases, with replacements
 
 
 class Setting(Generic[T]):
-    """A setting. None stands for "not set": reading it then gives the default.
+    """A setting. None means "not set": the value is then the default.
 
-    `kind` is bool, int, float or str; numpy's bools and numbers are welcome, integers are floats too, and bools are no
-    numbers. A number may have a bound: `least`, which it may reach, or `above`, which it may not. A text may have to be
-    `one_of` some. `since` is the version of penstock that introduced the setting.
+    `kind` is bool, int, float or str. numpy's bools and numbers are accepted, and integers for floats; a bool is not
+    accepted for a number. A number may have a bound: `least` is the smallest value, and values must be larger than
+    `above`. A text may be limited to the values `one_of`. `since` is the version that introduced the setting.
     """
 
     name: str
@@ -90,14 +90,14 @@ class Setting(Generic[T]):
         group._give(self, value)
 
     def value(self, group: Group) -> T:
-        """What holds: what was set, else the default."""
+        """Return the value that was set, or the default."""
         found: T = group._given.get(self.name, self.default)
         return found
 
     def checked(self, group: Group, value: Any) -> Any:
-        """The value in Python's own type.
+        """Return the value as a built-in type.
 
-        Raises InvalidTypeError, and InvalidArgumentError for a number that is too small, infinite or none.
+        Raises InvalidTypeError, and InvalidArgumentError for a number that is too small, infinite or NaN.
         """
         spelled = f"{type(group).__name__}.{self.name}"
         if not self._fits(value):
@@ -128,7 +128,7 @@ class Setting(Generic[T]):
             return math.inf
 
     def _unmet(self, value: Any) -> str | None:
-        """The bound that a value does not keep to, in words."""
+        """Return the condition that a value does not meet, as a text, or None."""
         if self.kind is float and not math.isfinite(value):
             return "a finite number"
         if self._least is not None and value < self._least:
@@ -155,20 +155,20 @@ class Alias(Generic[T]):
 
 
 class Group:
-    """Settings that are given by keyword or by attribute; unknown names are errors that name the nearest known one.
+    """Settings, set by keyword or by attribute. For unknown names, the error suggests the nearest known one.
 
-    Once a data set uses it, it is frozen.
+    A group is frozen when a data set uses it.
     """
 
-    path: ClassVar[str] = ""  # how the settings are reached from Options
+    path: ClassVar[str] = ""  # path from Options
 
-    _root: ClassVar[type[Group]]  # Options, which holds all groups
+    _root: ClassVar[type[Group]]  # Options, which contains all groups
     _settings: ClassVar[dict[str, Setting[Any]]] = {}
     _below: ClassVar[dict[str, Subgroup[Any]]] = {}
     _aliases: ClassVar[set[str]] = set()
 
     _given: dict[str, Any]
-    _groups: dict[str, Group]  # those that were asked for or given
+    _groups: dict[str, Group]  # groups that were read or set
     _owner: Group | None
     _frozen: bool
 
@@ -195,15 +195,15 @@ class Group:
             raise unknown(self, name)
         super().__setattr__(name, value)
 
-    if not TYPE_CHECKING:  # a type checker is to find unknown names itself
+    if not TYPE_CHECKING:  # so that a type checker finds unknown names
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):  # pickle and copy ask for what may not be there yet
+            if name.startswith("_"):  # pickle and copy read attributes before they exist
                 raise AttributeError(name)
             raise unknown(self, name)
 
     def _passes_over(self, spelled: str) -> bool:
-        """Whether a setting that is none is taken, and changes nothing: what stands above a group decides."""
+        """Return True if an unknown name is accepted without effect. The owner of a group decides."""
         return self._owner is not None and self._owner._passes_over(spelled)
 
     def _give(self, setting: Setting[Any], value: Any) -> None:
@@ -219,7 +219,7 @@ class Group:
         self._groups[name] = group
 
     def _unasked(self, name: str, group: Group) -> Group:
-        """The group of a name that was not asked for yet: nothing is set in it. Threads may share what is frozen."""
+        """Store and return the empty group of a name that was not read before. Threads may share frozen options."""
         vars(group)["_owner"] = self
         if self._frozen:
             group._freeze()
@@ -244,7 +244,7 @@ class Group:
         return vars(self) | {"_groups": dict(self._groups)}
 
     def _merged(self, other: Self) -> Self:
-        """A new group: what `other` sets, and what we set where it does not. Both are in use from now on."""
+        """Return a new group: the settings of `other`, then those of this group. Both are frozen from now on."""
         self._freeze()
         other._freeze()
         found = type(self)()
@@ -258,7 +258,7 @@ class Group:
         return found
 
     def _set(self) -> dict[str, Any]:
-        """What was set, in the order of the class."""
+        """Return the settings that were set, in the order of the class."""
         groups = {name: self._groups[name] for name in self._below if name in self._groups}
         values = self._given | {name: group for name, group in groups.items() if group._set()}
         return {name: values[name] for name in [*self._settings, *self._below] if name in values}
@@ -276,10 +276,10 @@ class Group:
 
 
 class Subgroup(Generic[G]):
-    """A group within a group; set by another one, by a dict of its settings, or setting by setting.
+    """A group within a group. It is set by another group, by a dict of settings, or setting by setting.
 
-    `find` gives its class: when it is first needed, where a `text` says here what that class says else. A group with a
-    `short` form also takes that setting's value in its own place.
+    `find` returns the class. With a `text`, the class is first needed at the first use; otherwise its docstring is the
+    text. A group with a `short` form also accepts a plain value, which is that of the setting `short`.
     """
 
     name: str
@@ -324,7 +324,7 @@ class Subgroup(Generic[G]):
 
 
 def unknown(group: Group, name: str) -> UnknownNameError:
-    """The error for a name that is not a setting of `group`."""
+    """Return the error for a name that is not a setting of `group`."""
     spelled = f"{group.path}.{name}".lstrip(".")
     reason = WITHOUT_EFFECT.get(spelled)
     if reason is not None:
@@ -335,7 +335,7 @@ def unknown(group: Group, name: str) -> UnknownNameError:
 
 
 def _hint(group: Group, name: str) -> str:
-    """The setting that was meant: of this group, or of any other, or else all that there are."""
+    """Suggest a setting: of this group, or of another, or else list the settings of this group."""
     import difflib
 
     here = [*group._settings, *group._below]
@@ -351,7 +351,7 @@ def _hint(group: Group, name: str) -> str:
 
 
 def _paths(kind: type[Group], lead: str = "") -> Iterator[str]:
-    """All settings and groups as they are reached from Options, those nearest to it last."""
+    """Yield the paths from Options to all settings and groups, the nearest last."""
     for name, below in kind._below.items():
         yield from _paths(below.kind, f"{lead}{name}.")
     for name in (*kind._below, *kind._settings):

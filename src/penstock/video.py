@@ -95,7 +95,7 @@ def _opened(contents: Any) -> Iterator[Any]:
     try:
         with av.open(contents if isinstance(contents, (str, os.PathLike)) else io.BytesIO(contents)) as container:
             for stream in container.streams.video:
-                stream.thread_count = 1  # penstock shares out the work
+                stream.thread_count = 1  # penstock runs several decoders
             yield container
     except (av.FFmpegError, IndexError) as error:
         why = "it has no stream of video" if isinstance(error, IndexError) else error

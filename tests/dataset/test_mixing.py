@@ -18,10 +18,12 @@ from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stages import mix
 from penstock.physical.stages.mix import MixStage
 from penstock.physical.stages.sampling import Choosing, Constant, Sampling, Scheduled
+from penstock.plan.node import StepName
 from penstock.runtime.executors import InlineExecutor
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
 D = ps.Dataset
+MIX = StepName("mix")
 EXECUTORS = ["inline", "thread"]
 
 
@@ -188,7 +190,7 @@ def test_what_comes_does_not_depend_on_blocks(sizes, want):
     def mixed(rule, sizes):
         chooser = Sampling(77, Constant((1.0, 2.0, 0.0, 1.0)))
         sources = (Fails(10, sizes, {12}), Fails(20, sizes, {20, 25}), Fails(30, sizes), Fails(40, [sum(sizes)]))
-        return MixStage(sources, chooser, rule, "mix", None, same_kind=True)
+        return MixStage(sources, chooser, rule, MIX, same_kind=True)
 
     for rule in ("continue", "stop", "error"):
         assert outcomes(mixed(rule, sizes), want) == outcomes(mixed(rule, [1] * 6), 1)
@@ -231,7 +233,7 @@ def test_failures_of_many_data_sets_that_run_dry_keep_their_places(want):
         for at in range(1, 60):
             sizes = drawn.integers(1, 4, drawn.integers(1, 6)).tolist()
             sources.append(Fails(100 * at, sizes, {100 * at + int(each) for each in drawn.integers(0, 30, 3)}))
-        return MixStage(tuple(sources), Sampling(7, Constant((1.0,) * 59)), rule, "mix", None, same_kind=True)
+        return MixStage(tuple(sources), Sampling(7, Constant((1.0,) * 59)), rule, MIX, same_kind=True)
 
     for rule in ("continue", "stop", "error"):
         assert outcomes(mixed(rule), want, 1000) == outcomes(mixed(rule), 1, 1000)
@@ -265,7 +267,11 @@ def test_a_mixture_with_failures_continues_from_every_position(want):
     def mixed():
         sources = (Fails(10, [3, 3], {12}), Fails(20, [6], {20, 25}), Fails(30, [1, 5], {31}))
         return MixStage(
-            sources, Sampling(5, Scheduled(lambda n: [1, n, 2], 3, "mix", None)), "error", "mix", None, same_kind=False
+            sources,
+            Sampling(5, Scheduled(lambda n: [1, n, 2], 3, MIX)),
+            "error",
+            MIX,
+            same_kind=False,
         )
 
     wanted = outcomes(mixed(), 1)
@@ -282,7 +288,7 @@ def test_a_mixture_with_failures_continues_from_every_position(want):
 def test_rounds_of_more_steps_than_are_asked_for_change_nothing(monkeypatch, on_empty):
     def mixed():
         sources = (Fails(100, [3] * 6, {112}), Fails(200, [25], {210, 215}), Fails(300, [1, 5] * 4, {301}))
-        return MixStage(sources, Sampling(5, Constant((1.0, 2.0, 1.0))), on_empty, "mix", None, same_kind=False)
+        return MixStage(sources, Sampling(5, Constant((1.0, 2.0, 1.0))), on_empty, MIX, same_kind=False)
 
     wanted = outcomes(mixed(), 1)
     monkeypatch.setattr(mix, "_BULK", 2)
@@ -407,9 +413,9 @@ def test_a_schedule_that_fails_fails_in_its_place():
         return {3: [1, -1], 5: [0, 0], 6: "a", 7: [1, 1, 1], 8: [np.nan, 1]}.get(step, [1, 0])
 
     for want in (1, 4, 100):
-        chooser = Sampling(1, Scheduled(weights, 2, "mix", None))
+        chooser = Sampling(1, Scheduled(weights, 2, MIX))
         sources = (Fails(10, [4, 4]), Fails(20, [4]))
-        found = outcomes(MixStage(sources, chooser, "continue", "mix", None, same_kind=True), want)
+        found = outcomes(MixStage(sources, chooser, "continue", MIX, same_kind=True), want)
         assert [x for x in found if isinstance(x, int)] == list(range(10, 18))
         assert [x.split(":")[0] for x in found if isinstance(x, str)] == [
             "KeyError",
@@ -617,7 +623,11 @@ def test_a_choice_that_is_no_number_of_a_data_set_fails_in_its_place(stop, want)
     choices = Choices(0, [5, 9, 7], {4, 16})
     rule = "stop" if stop else "continue"
     stage = MixStage(
-        (Fails(10, [9]), Fails(20, [2, 2])), Choosing(choices, 2, "mix", None), rule, "mix", None, same_kind=True
+        (Fails(10, [9]), Fails(20, [2, 2])),
+        Choosing(choices, 2, MIX),
+        rule,
+        MIX,
+        same_kind=True,
     )
     found = outcomes(stage, want)
     wrong = "InvalidArgumentError: A choice must be the number of a data set, from 0 to 1, got {}."

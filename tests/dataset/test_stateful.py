@@ -9,6 +9,7 @@ import penstock as ps
 from penstock import errors
 from penstock.keys import draw, fold
 from penstock.physical.stages.cut import UniqueStage
+from penstock.plan.node import StepName
 from penstock.testing import assert_resumes_exactly, difference
 
 RANGE = ps.Dataset.range
@@ -390,7 +391,7 @@ def test_unique_behind_free_order_gives_each_value_once_after_a_resume(ahead):
 
 
 def test_unique_begins_again_where_it_was_restored_and_not_where_it_was_made():
-    stage = UniqueStage(stage_of(RANGE(9)), "unique", None)
+    stage = UniqueStage(stage_of(RANGE(9)), StepName("unique"))
     stage.state()
     other = stage_of(RANGE(9))
     other.next(3)

@@ -221,7 +221,7 @@ def test_a_worker_that_begins_in_the_middle_lays_out_its_blocks_as_one_that_bega
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2])
-def test_consumers_take_every_so_manieth_batch(count, size):
+def test_consumers_take_every_nth_batch(count, size):
     dataset = ps.Dataset.range(23).shuffle(9, seed=1).map(lambda x: x + 1).batch(size)
     wanted = elements(dataset)
     for index in range(count):
@@ -306,7 +306,7 @@ def test_no_range_is_lost_and_none_comes_twice(seed):
             if worker in workers:
                 there = range(start, min(stop, max(total, start)))
                 window.arrived(worker, start, list(there))
-                window._sizer.observe(stop - start, chance.random() / 10, 8)
+                window.sizer.observe(stop - start, chance.random() / 10, 8)
                 if start + len(there) < stop:
                     window.ended(max(total, start) if there else min(start, total) if start <= total else total)
         if workers and chance.random() < 0.05:

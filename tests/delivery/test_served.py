@@ -101,7 +101,7 @@ def test_a_trainer_that_is_far_behind_has_elements_made_again(tmp_path):
             message = each.hear()
             (found,) = unpacked(message.content, message.buffers())
             assert [int(x[0, 0]) for x in found.block.elements()] == [2 * start]
-            assert server._kept_bytes <= 900_000
+            assert server._makers.kept_bytes <= 900_000
     assert sorted(path.name.partition("-")[0] for path in tmp_path.iterdir()) == list("00112345")
     for each in contacts:
         each.close()

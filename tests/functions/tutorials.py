@@ -2,7 +2,7 @@
 
 They come from the guides to tf.data, tfds, Keras, torch and Hugging Face: images, text and tokens, audio, tables, boxes
 and sequences. A `pure` function may run on tracers, a function that `ships` may move to another process; see
-docs/design/0025. The file runs as a script, because another process imports a module again.
+docs/design/0031. The file runs as a script, because another process imports a module again.
 """
 
 import collections

@@ -83,8 +83,14 @@ def _(node: stateful.Random, context: Any) -> Iterator[Any]:
 def _sum_of(element: Any) -> np.int64:
     """A number that follows from every leaf, whatever the element is."""
     leaves = leaves_of(element, element)
-    parts = [leaf.flat_values if isinstance(leaf, ps.RaggedTensor) else leaf for leaf in leaves]
+    parts = [_values(leaf) for leaf in leaves]
     return np.int64(sum(len(part) if isinstance(part, bytes) else np.size(part) for part in parts))
+
+
+def _values(leaf: Any) -> Any:
+    if isinstance(leaf, ps.RaggedTensor):
+        return leaf.flat_values
+    return leaf.values if isinstance(leaf, ps.SparseTensor) else leaf
 
 
 def _numbered(c: int) -> Any:

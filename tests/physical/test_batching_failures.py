@@ -15,9 +15,11 @@ from penstock.physical.stages.batch import RebatchStage, stack_block
 from penstock.physical.stages.cardinality import PadToCardinalityStage
 from penstock.physical.stages.grouped import GroupedStage
 from penstock.physical.stages.padded import Padder, ragged_block
+from penstock.plan.node import StepName
 from penstock.plan.padding import paddings
 
 INT = ps.TensorSpec((), np.int64)
+STEP = StepName("step")
 
 
 class Script(Stage):
@@ -71,7 +73,7 @@ def failing(count, *positions, make=lambda i: np.int64(i)):
 
 
 def test_all_groups_of_what_comes_are_handed_on_together():
-    grouped = GroupedStage(Script(failing(14, 13), 14), 3, stack_block, "batch", None, drop_remainder=False)
+    grouped = GroupedStage(Script(failing(14, 13), 14), 3, stack_block, StepName("batch"), drop_remainder=False)
     assert grouped.next(4).size == 4
     with pytest.raises(LookupError, match="lost"):
         grouped.next(4)
@@ -91,7 +93,7 @@ def limited():
 
 
 def grouped(script, stack, drop=False):
-    return GroupedStage(script, 3, stack, "step", None, drop_remainder=drop)
+    return GroupedStage(script, 3, stack, STEP, drop_remainder=drop)
 
 
 STAGES = {
@@ -118,26 +120,26 @@ STAGES = {
     ),
     "rebatch": (
         lambda most: RebatchStage(
-            Script(failing(5, 2, make=lambda i: np.arange(2) + 2 * i), most), (3,), "step", None, drop_remainder=False
+            Script(failing(5, 2, make=lambda i: np.arange(2) + 2 * i), most), (3,), STEP, drop_remainder=False
         ),
         [[0, 1, 2], "LookupError", [7, 8, 9]],
     ),
     "rebatch in turns": (
         lambda most: RebatchStage(
-            Script(failing(5, 2, make=lambda i: np.arange(2) + 2 * i), most), (2, 1), "step", None, drop_remainder=False
+            Script(failing(5, 2, make=lambda i: np.arange(2) + 2 * i), most), (2, 1), STEP, drop_remainder=False
         ),
         [[0, 1], [2], "LookupError", [6], [7, 8], [9]],
     ),
     "zeros": (
         lambda most: PadToCardinalityStage(
             Script(failing(3, 1, make=lambda i: {"x": np.int64(i)}), most),
-            5, "v", *_element({"x": INT}), "step", None,
+            5, "v", *_element({"x": INT}), STEP,
         ),
         [{"x": 0, "v": True}, "LookupError", {"x": 2, "v": True}, {"x": 0, "v": False}, {"x": 0, "v": False}],
     ),
     "more than zeros": (
         lambda most: PadToCardinalityStage(
-            Script(failing(4, make=lambda i: {"x": np.int64(i)}), most), 2, "v", *_element({"x": INT}), "step", None
+            Script(failing(4, make=lambda i: {"x": np.int64(i)}), most), 2, "v", *_element({"x": INT}), STEP
         ),
         [{"x": 0, "v": True}, {"x": 1, "v": True}, "InvalidArgumentError"],
     ),
@@ -175,8 +177,7 @@ def test_a_padded_batch_of_scalars_is_what_batch_makes():
                 Script(failing(11, make=lambda i: np.int64(i)), most),
                 3,
                 stack_block,
-                "batch",
-                None,
+                StepName("batch"),
                 drop_remainder=False,
             ),
             4,

@@ -10,7 +10,7 @@ from penstock.physical.stretch import Past
 def test_the_last_note_not_behind_a_position():
     past = Past()
     for position in (0, 3, 5):
-        past.note(position, f"at {position}", np.array([0]))
+        past.note(position, f"at {position}", lambda: np.array([0]))
     assert past.before(2) == (0, "at 0")
     assert past.ends_at(5)
     assert not past.ends_at(3)
@@ -22,7 +22,7 @@ def test_the_last_note_not_behind_a_position():
 def test_a_position_in_front_of_all_notes_keeps_none():
     past = Past()
     for position in range(10, 75):
-        past.note(position, None, np.array([3]))
+        past.note(position, None, lambda: np.array([3]))
     assert len(past) == 1
     assert past.before(99) == (74, None)
 
@@ -32,7 +32,7 @@ def test_positions_that_are_wanted_stay_and_notes_are_few(steps, wanted):
     past, position, notes = Past(), 0, []
     for step in steps:
         notes.append(position)
-        past.note(position, None, np.array([min(wanted, position)]))
+        past.note(position, None, lambda at=position: np.array([min(wanted, at)]))
         position += step
     assert len(past) < 150
     assert past.ends_at(notes[-1])

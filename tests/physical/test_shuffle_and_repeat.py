@@ -8,6 +8,7 @@ from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Cursor
 from penstock.physical.stages.scan import ScanStage
 from penstock.physical.stages.shuffle import HeldStage
+from penstock.plan.node import StepName
 from penstock.rewrite.driver import optimise
 from penstock.runtime.executors import InlineExecutor
 from penstock.sources.arrays import RangeSource
@@ -93,7 +94,7 @@ def test_what_is_read_early_is_no_more_than_what_has_left_the_buffer():
 
 def held(failing=False):
     kind = Failing if failing else RangeSource
-    return HeldStage(ScanStage(kind(range(6), np.dtype(np.int64)), "numbers", None))
+    return HeldStage(ScanStage(kind(range(6), np.dtype(np.int64)), StepName("numbers")))
 
 
 def taken(stage, want=2):

@@ -25,6 +25,7 @@ from penstock.physical.stages.grouped import GroupedStage
 from penstock.physical.stages.mix import Agreement
 from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.physical.stretch import Stretch, join, joined_kinds
+from penstock.plan.node import StepName
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors import InlineExecutor
 from penstock.runtime.run import Iterator, RunSettings
@@ -74,12 +75,12 @@ def flat(found):
 @pytest.mark.parametrize("want", [1, 2, 5, 100])
 @pytest.mark.parametrize("sizes", [[10], [1] * 10, [3, 1, 6], [9, 1]])
 def test_results_do_not_depend_on_how_the_input_is_cut(sizes, want):
-    assert flat(blocks(TakeStage(Numbers(sizes), 7, "take", None), want)) == list(range(7))
-    assert flat(blocks(SkipStage(Numbers(sizes), 4, "skip", None), want)) == list(range(4, 10))
-    assert flat(blocks(ShardStage(Numbers(sizes), 3, 1, "shard", None), want)) == [1, 4, 7]
-    batches = blocks(GroupedStage(Numbers(sizes), 4, stack_block, "batch", None, drop_remainder=False), want)
+    assert flat(blocks(TakeStage(Numbers(sizes), 7, StepName("take")), want)) == list(range(7))
+    assert flat(blocks(SkipStage(Numbers(sizes), 4, StepName("skip")), want)) == list(range(4, 10))
+    assert flat(blocks(ShardStage(Numbers(sizes), 3, 1, StepName("shard")), want)) == [1, 4, 7]
+    batches = blocks(GroupedStage(Numbers(sizes), 4, stack_block, StepName("batch"), drop_remainder=False), want)
     assert [b.tolist() for block in batches for b in block] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    orders = {tuple(flat(blocks(ShuffleStage(Numbers(s), 4, 99, "shuffle", None), want))) for s in ([10], sizes)}
+    orders = {tuple(flat(blocks(ShuffleStage(Numbers(s), 4, 99, StepName("shuffle")), want))) for s in ([10], sizes)}
     assert len(orders) == 1
     assert sorted(orders.pop()) == list(range(10))
 
@@ -126,7 +127,7 @@ def test_a_sequence_closes_each_stream_when_its_turn_is_over():
         made.append(Numbers([2]))
         return made[-1]
 
-    stage = SequenceStage(build, 3, "repeat", None)
+    stage = SequenceStage(build, 3, StepName("repeat"))
     assert flat(blocks(stage, 10)) == [0, 1, 0, 1, 0, 1]
     assert [part.closed for part in made] == [1, 1, 1]
 
@@ -135,7 +136,7 @@ def test_sequences_in_sequences_are_one_row_that_goes_on_from_everywhere():
     def nested(depth):
         inner = [lambda: nested(depth - 1)] * (depth > 0)
         parts = [lambda: Numbers([depth] * (depth % 3)), *inner, lambda: Numbers([])]
-        return SequenceStage(lambda index: parts[index % len(parts)](), 2 * len(parts), "concatenate", None)
+        return SequenceStage(lambda index: parts[index % len(parts)](), 2 * len(parts), StepName("concatenate"))
 
     stage, wanted = nested(4), []
     states = [as_of_now(stage.state())]
@@ -160,7 +161,7 @@ def test_each_of_the_sequences_in_sequences_is_gone_through_once(monkeypatch):
     def asked_for(depth):
         stage = Numbers([1])
         for _ in range(depth):
-            stage = SequenceStage([stage, Numbers([1])].__getitem__, 2, "concatenate", None)
+            stage = SequenceStage([stage, Numbers([1])].__getitem__, 2, StepName("concatenate"))
         asked.clear()
         assert len(blocks(stage, 1)) == depth + 1
         return len(asked)
@@ -178,12 +179,12 @@ def test_whoever_stands_behind_sequences_in_sequences_knows_what_is_seen_of_the_
             stage = Numbers([1, 1])
             stage.acts = part
             return stage
-        return SequenceStage(lambda index: built(part[index]), len(part), "concatenate", None, alike=alike)
+        return SequenceStage(lambda index: built(part[index]), len(part), StepName("concatenate"), alike=alike)
 
     def leaves(part):
         return [part] if isinstance(part, bool) else [leaf for each in part for leaf in leaves(each)]
 
-    above = TakeStage(built([tree]), 100, "take", None)
+    above = TakeStage(built([tree]), 100, StepName("take"))
     for acts in leaves(tree):
         for _ in range(2):
             assert above.next(1) is not None
@@ -256,7 +257,7 @@ def test_a_sequence_that_was_asked_before_it_is_restored_goes_on_where_the_state
         made.append(Numbers([1] * 4))
         return made[-1]
 
-    stage = SequenceStage(build, 3, "repeat", None)
+    stage = SequenceStage(build, 3, StepName("repeat"))
     assert not stage.can_skip()
     assert not stage.seen
     stage.restore([1, 2, True, 3])
@@ -290,7 +291,7 @@ def test_what_a_stage_is_asked_before_it_is_restored_changes_nothing(pipeline, d
 
 
 def test_an_endless_repetition_of_nothing_ends():
-    assert blocks(SequenceStage(lambda index: Numbers([]), -1, "repeat", None), 10) == []
+    assert blocks(SequenceStage(lambda index: Numbers([]), -1, StepName("repeat")), 10) == []
     assert list(ps.Dataset.range(0).repeat()) == []
 
 
@@ -380,7 +381,7 @@ def test_a_step_that_does_nothing_is_the_stage_below_it_and_observed_once():
 
 def test_what_is_seen_of_a_stage_is_remembered_until_somebody_looks_again():
     below = Numbers([1])
-    above = TakeStage(below, 1, "take", None)
+    above = TakeStage(below, 1, StepName("take"))
     for acts in (False, True, False):
         below.acts = acts
         Stage.look_again()
@@ -562,7 +563,7 @@ def test_what_is_passed_over_does_not_count_what_an_earlier_run_had_had():
 
 def test_a_stage_begins_and_ends_with_those_below_it():
     below = Told([1])
-    above = TakeStage(below, 1, "take", None)
+    above = TakeStage(below, 1, StepName("take"))
     above.start()
     assert below.at == 100
     above.close()
@@ -621,7 +622,7 @@ class Counted(CountingStage):
 
 
 def test_a_stage_that_counts_counts_failures_too_and_nothing_at_the_end():
-    stage = Counted(Failing([2, 0, 1, 0]), "counted", None)
+    stage = Counted(Failing([2, 0, 1, 0]), StepName("counted"))
     cursor = Cursor(stage)
     found = [cursor.take(1) for _ in range(5)]
     assert [[int(x) for x in piece.block.elements()] if piece.block else None for piece in found] == [

@@ -53,12 +53,11 @@ def of_top(found: Analysis) -> tuple[dict[str, Any], str]:
     pipeline: Any = SimpleNamespace(
         name="pipeline 1",
         plan=ps.Dataset.range(1)._plan,
-        running=1,
         written=None,
         start=None,
         recent=lambda: (found, waits(found)),
         totals=lambda: found,
-        waits_now=lambda: waits(found),
+        loop=SimpleNamespace(running=1, waits_now=lambda: waits(found)),
     )
     told = _pipeline(pipeline)
     text = StringIO()

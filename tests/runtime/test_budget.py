@@ -27,7 +27,7 @@ from penstock.physical.stages.mix import MixStage
 from penstock.physical.stages.sampling import Constant, Sampling
 from penstock.physical.stages.scan import ScanStage
 from penstock.physical.stages.shuffle import ShuffleStage
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, StepName
 from penstock.runtime.memory import budget as budget_module
 from penstock.runtime.memory.budget import START, Budget, budget_for, fair_shares, process_budget
 from penstock.runtime.memory.kept import KEPT, Follower, KeptMemory, Weakly
@@ -38,6 +38,7 @@ from penstock.store.memory import MemoryStore
 
 MiB = 1 << 20
 WHERE = "train.py:12"
+STEP = StepName("shuffle(50)", WHERE)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +51,7 @@ def kept(monkeypatch):
 
 def rows(count, width=1000):
     """A stage of `count` elements of 8 * `width` bytes."""
-    return ScanStage(BlockSource(Block.single(DenseColumn(np.zeros((count, width)))), "rows"), "rows", WHERE)
+    return ScanStage(BlockSource(Block.single(DenseColumn(np.zeros((count, width)))), "rows"), StepName("rows", WHERE))
 
 
 # -- dividing
@@ -249,7 +250,7 @@ def test_a_ledger_knows_its_own_buffers_and_closes_them_only():
 def test_an_abandoned_ledger_leaves_nothing():
     budget, plan = Budget(10 * MiB, given=True), object()
     ledger = Ledger(budget, plan)
-    stage = ShuffleStage(rows(10), 5, 0, "shuffle(5)", WHERE, memory=ledger)
+    stage = ShuffleStage(rows(10), 5, 0, StepName("shuffle(5)", WHERE), memory=ledger)
     stage.next(1)
     window = ledger.window("map")
     assert len(ledger.members()) == 2
@@ -304,13 +305,13 @@ def test_weakly_held_things_go_when_they_die():
 # -- what stages hold
 
 BUFFERS = {
-    "shuffle": lambda memory: ShuffleStage(rows(100), 50, 0, "shuffle(50)", WHERE, memory=memory),
+    "shuffle": lambda memory: ShuffleStage(rows(100), 50, 0, STEP, memory=memory),
     "shuffle_known": lambda memory: ShuffleStage(
-        ones(100), 50, 0, "shuffle(50)", WHERE, memory=memory, cardinality=INFINITE_CARDINALITY
+        ones(100), 50, 0, STEP, memory=memory, cardinality=INFINITE_CARDINALITY
     ),
-    "cache": lambda memory: CachedStage(rows(100), MemoryStore(), "cache", WHERE, memory=memory),
+    "cache": lambda memory: CachedStage(rows(100), MemoryStore(), StepName("cache", WHERE), memory=memory),
     "batch": lambda memory: GroupedStage(
-        ones(100), 50, stack_block, "batch(50)", WHERE, drop_remainder=False, memory=memory
+        ones(100), 50, stack_block, StepName("batch(50)", WHERE), drop_remainder=False, memory=memory
     ),
 }
 
@@ -323,7 +324,7 @@ def ones(count):
             return super().next(1)
 
     stage = rows(count)
-    return Ones(stage._source, stage.label, stage.where)
+    return Ones(stage._source, stage)
 
 
 def drained(stage):
@@ -345,10 +346,10 @@ def test_a_buffer_larger_than_a_given_budget_ends_the_run_with_both_numbers(kind
 
 def test_what_is_known_beforehand_is_refused_before_the_buffer_fills():
     source = rows(100)
-    stage = ShuffleStage(source, 50, 0, "shuffle(50)", WHERE, memory=Budget(300_000, given=True), cardinality=100)
+    stage = ShuffleStage(source, 50, 0, STEP, memory=Budget(300_000, given=True), cardinality=100)
     with pytest.raises(Overspent):
         stage.next(1)
-    small = ShuffleStage(rows(20), 50, 0, "shuffle(50)", WHERE, memory=Budget(300_000, given=True), cardinality=20)
+    small = ShuffleStage(rows(20), 50, 0, STEP, memory=Budget(300_000, given=True), cardinality=20)
     assert drained(small) == 20
 
 
@@ -451,7 +452,7 @@ def test_what_the_engine_chooses_is_never_refused():
 def test_sources_of_a_mix_count_what_they_have_at_hand():
     ledger = Ledger(Budget(10 * MiB, given=True))
     key, known = 3, Constant((0.5, 0.5))
-    mixed = MixStage((rows(9), rows(9)), Sampling(key, known), "continue", "mix", WHERE, same_kind=True, memory=ledger)
+    mixed = MixStage((rows(9), rows(9)), Sampling(key, known), "continue", STEP, same_kind=True, memory=ledger)
     assert mixed.next(4) is not None
     (account,) = ledger.members()
     assert account.kind == "at hand"
@@ -462,9 +463,9 @@ def test_sources_of_a_mix_count_what_they_have_at_hand():
 
 def test_a_cache_counts_while_it_fills_and_then_once_for_all():
     budget, store = Budget(10 * MiB, given=True), MemoryStore()
-    first = CachedStage(rows(100), store, "cache", WHERE, memory=budget)
+    first = CachedStage(rows(100), store, StepName("cache", WHERE), memory=budget)
     drained(first)
-    again, third = (CachedStage(rows(100), store, "cache", WHERE, memory=budget) for _ in range(2))
+    again, third = (CachedStage(rows(100), store, StepName("cache", WHERE), memory=budget) for _ in range(2))
     again.next(1)
     third.next(1)
     assert sum(member.nbytes for member in budget.members()) == store.nbytes == 800_000
@@ -477,7 +478,7 @@ def test_a_cache_counts_while_it_fills_and_then_once_for_all():
 
 def test_a_cache_counts_in_the_process_s_budget_as_long_as_it_is_kept():
     budget, store = Budget(10 * MiB, given=False), MemoryStore()
-    stage = CachedStage(rows(100), store, "cache", WHERE, memory=budget)
+    stage = CachedStage(rows(100), store, StepName("cache", WHERE), memory=budget)
     drained(stage)
     stage.close()
     del stage
@@ -488,7 +489,7 @@ def test_a_cache_counts_in_the_process_s_budget_as_long_as_it_is_kept():
 
 def test_a_pass_that_fills_no_cache_gives_its_bytes_back():
     budget = Budget(10 * MiB, given=True)
-    stage = CachedStage(rows(100), MemoryStore(), "cache", WHERE, memory=budget)
+    stage = CachedStage(rows(100), MemoryStore(), StepName("cache", WHERE), memory=budget)
     stage.next(10)
     assert sum(member.nbytes for member in budget.members()) == 80_000
     stage.close()

@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.errors import InvalidTypeError
 from penstock.physical import inner_inputs
 from penstock.physical.inner_plans import Opening
-from penstock.physical.stages import interleave
+from penstock.physical.stages import interleave, turns
 from penstock.runtime import executors, thread_reader
 from penstock.runtime.autotune import remembered
 from penstock.sources.records import RecordsSource
@@ -339,7 +339,7 @@ def test_what_cannot_be_put_together_comes_one_by_one(fault, monkeypatch, tmp_pa
     with monkeypatch.context() as patch:
         patch.setattr(inner_inputs, "together", refused)
         assert list(dataset) == wanted
-    monkeypatch.setattr(interleave._Turns, "rows", refused)
+    monkeypatch.setattr(turns.SlotTurns, "rows", refused)
     assert list(dataset) == wanted
 
 

@@ -87,15 +87,15 @@ class Storing(Base):
 
     def _write(self, writer: SavedWriter, shard_func: Any) -> None:
         from penstock.physical.key_function import KeyFunction
+        from penstock.plan.node import StepName
         from penstock.runtime.run import RunSettings
         from penstock.runtime.whole_pass import whole_pass
 
         epoch = self._next_epoch
         self._next_epoch += 1
         vectorise = self._options.experimental_optimization.map_vectorization.enabled
-        shard_of = None
-        if shard_func is not None:
-            shard_of = KeyFunction(shard_func, "shard_func", "save", user_location(), vectorise=vectorise)
+        step = StepName("save", user_location())
+        shard_of = None if shard_func is None else KeyFunction(shard_func, "shard_func", step, vectorise=vectorise)
         count = 0
         try:
             with closing(whole_pass(self._plan, self._options, epoch, RunSettings(dataset=inner))) as blocks:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.block import Block
 from penstock.delivery.part import PlanPart
+from penstock.delivery.results import packed
+from penstock.errors import said
 from penstock.physical.access import stretch_of
 from penstock.physical.lower import Lowering, lower, register, transform_of
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import ApplyStage
-from penstock.physical.stretch import Stretch, failed
+from penstock.physical.stretch import Fatal, Stretch, failed
 from penstock.physical.transform import BlockTransform
 from penstock.plan.counted import Seen, Unbatch
 from penstock.plan.distribution import BATCHES
@@ -23,7 +26,11 @@ from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Filter, Map
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors import InlineExecutor
+from penstock.runtime.processes.link import EMPTY, Pickled
+from penstock.runtime.processes.worker import packed_end
 
+Answer = tuple[tuple[Any, ...], Pickled]  # the head of a message, and its content
+KEPT_BYTES = 1 << 28  # bytes of results of shared jobs that are stored for other consumers
 MOST_MAKERS = 8  # iterations whose base is open in a worker
 _LOG = logging.getLogger("penstock.delivery")
 _MANY = 1 << 20  # elements; more than a range has
@@ -129,7 +136,7 @@ class _Unbatch:
     def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
         from penstock.physical.stages.batch import UnbatchStage
 
-        return UnbatchStage(upstream, self._step.label, self._step.where), [below, 0]
+        return UnbatchStage(upstream, self._step), [below, 0]
 
     def number(self, first: int | None) -> int | None:
         return None
@@ -243,10 +250,52 @@ class Maker:
 
 
 class Makers:
-    """The makers of a worker, by job. Only the most recently used ones have an open base."""
+    """The makers of a worker, by job. Only the most recently used ones have an open base.
 
-    def __init__(self) -> None:
+    Results of shared jobs are stored for other consumers, up to `most_bytes`.
+    """
+
+    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
         self._makers: OrderedDict[str, Maker] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, int], Answer] = OrderedDict()
+        self._most_bytes = most_bytes
+        self.kept_bytes = 0
+
+    def answer(
+        self, job: str, start: int, stop: int, part: Callable[[], PlanPart | str], epoch: int, *, keep: bool
+    ) -> Answer:
+        """Compute a range, and return the answer to the consumer. `part` returns a string if there is no part."""
+        key = job, start, stop
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        try:
+            found = part()
+            if isinstance(found, str):
+                return ("unready", job, start, found), EMPTY
+            made = self.of(job, found, epoch).make(start, stop)
+            content = packed(made.parts)
+        except (Exception, Fatal) as raised:  # element errors are already in the results
+            error = raised.error if isinstance(raised, Fatal) else raised
+            text = "".join(traceback.format_exception(error)).rstrip()
+            self.close(job)
+            return ("mistaken", job, start, f"{type(error).__name__}: {said(error)}", text), EMPTY
+        except BaseException as raised:  # a function asks for the end of the program
+            self.close(job)
+            return ("ended", job, start), packed_end(raised)
+        answer = ("made", job, start, stop, made.elements, made.ended, made.seconds, made.nbytes), content
+        if keep:
+            self._kept[key] = answer
+            self.kept_bytes += content.nbytes
+            while self.kept_bytes > self._most_bytes:
+                self.kept_bytes -= self._kept.popitem(last=False)[1][1].nbytes
+        return answer
+
+    def drop(self, job: str) -> None:
+        """Forget a job and its results."""
+        self.close(job)
+        for key in [key for key in self._kept if key[0] == job]:
+            self.kept_bytes -= self._kept.pop(key)[1].nbytes
 
     def of(self, job: str, part: PlanPart, epoch: int) -> Maker:
         """Return the maker of a job. It is created on first use."""

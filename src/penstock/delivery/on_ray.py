@@ -24,21 +24,20 @@ from penstock.block.shared_memory import Region
 from penstock.delivery.contact import Contact, Workforce, check_version
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.jobs import Scale
-from penstock.delivery.maker import Makers
+from penstock.delivery.maker import KEPT_BYTES, Makers
 from penstock.delivery.part import Packet, PlanPart, opened
 from penstock.delivery.requests import Requests
-from penstock.delivery.results import Lent, Regions, packed, path_of
+from penstock.delivery.results import Lent, Regions, path_of
 from penstock.delivery.served import packet_of
 from penstock.delivery.wire import Wire, compressed, plain
-from penstock.delivery.worker import KEPT_BYTES, version
-from penstock.errors import FailedPreconditionError, optional_package, said
+from penstock.delivery.worker import version
+from penstock.errors import FailedPreconditionError, optional_package
 from penstock.physical.lower import Lowering, Service
 from penstock.physical.stage import Stage
 from penstock.physical.stretch import Fatal
 from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
-from penstock.runtime.processes.link import EMPTY, Message, Pickled
-from penstock.runtime.processes.worker import packed_end
+from penstock.runtime.processes.link import Message
 
 _LOG = logging.getLogger("penstock.delivery")
 _LATE = 20  # seconds without a worker, after which the reason is reported
@@ -60,10 +59,8 @@ class RayWorker:
         self._parts: OrderedDict[str, PlanPart | str] = OrderedDict()
         self._jobs: dict[str, tuple[str, int, bool]] = {}
         self._users: dict[str, set[str]] = {}  # consumers by job
-        self._makers = Makers()
+        self._makers = Makers(kept_bytes)
         self._regions: dict[str, Regions] = {}  # regions of consumers on this machine
-        self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Pickled]] = OrderedDict()
-        self._kept_bytes, self._most_bytes = 0, kept_bytes
 
     def hello(self) -> tuple[str, str, Process]:
         """Return the version, the node of this actor, and its process on that node."""
@@ -110,9 +107,7 @@ class RayWorker:
     def _forget(self, job: str) -> None:
         self._users.pop(job, None)
         digest, *_ = self._jobs.pop(job, ("", 0, False))
-        self._makers.close(job)
-        for key in [key for key in self._kept if key[0] == job]:
-            self._kept_bytes -= self._kept.pop(key)[1].nbytes
+        self._makers.drop(job)
         if all(digest != other for other, *_ in self._jobs.values()):
             self._parts.pop(digest, None)
 
@@ -130,39 +125,13 @@ class RayWorker:
         known = region < 0 or region in regions
         if job not in self._jobs:
             return ("unmade", job, start, stop), b"", [], None, 0.0, None, -1 if known else None, []
-        head, found = self._made(job, start, stop)
+        digest, epoch, kept = self._jobs[job]
+        part = partial(self._parts.__getitem__, digest)
+        head, found = self._makers.answer(job, start, stop, part, epoch, keep=kept)
         if regions.write(found, region):
             return head, found.content, [], found.sizes, 0.0, None, region, found.starts
         content, buffers, sizes, seconds = compressed(found, codec)
         return head, content, buffers, sizes, seconds, codec, -1 if known else None, []
-
-    def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Pickled]:
-        digest, epoch, kept = self._jobs[job]
-        key = (job, start, stop)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        part = self._parts.get(digest, "It is not here: ask again.")
-        if isinstance(part, str):
-            return ("unready", job, start, part), EMPTY
-        try:
-            made = self._makers.of(job, part, epoch).make(start, stop)
-            found = packed(made.parts)
-        except (Exception, Fatal) as raised:
-            error = raised.error if isinstance(raised, Fatal) else raised
-            text = "".join(traceback.format_exception(error)).rstrip()
-            self._makers.close(job)
-            return ("mistaken", job, start, f"{type(error).__name__}: {said(error)}", text), EMPTY
-        except BaseException as raised:  # a function asks for the end of the program
-            self._makers.close(job)
-            return ("ended", job, start), packed_end(raised)
-        head = ("made", job, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
-        if kept:
-            self._kept[key] = head, found
-            self._kept_bytes += found.nbytes
-            while self._kept_bytes > self._most_bytes:
-                self._kept_bytes -= self._kept.popitem(last=False)[1][1].nbytes
-        return head, found
 
 
 Process = tuple[int, str]  # id of the process, and its start time

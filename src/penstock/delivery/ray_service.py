@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.delivery.contact import Contact, check_version
-from penstock.delivery.delivered import Delivered
 from penstock.delivery.jobs import Jobs, Registered, Scale
 from penstock.delivery.on_ray import (
     ActorContact,
@@ -32,8 +31,7 @@ from penstock.delivery.on_ray import (
     here,
     the_ray,
 )
-from penstock.delivery.requests import Requests
-from penstock.delivery.served import packet_of
+from penstock.delivery.served import ServiceForce, shared
 from penstock.delivery.wire import Wire
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
@@ -272,7 +270,7 @@ class RayLine:
             raise EOFError(type(error).__name__) from error
 
 
-class RayServed(ActorForce):
+class RayServed(ActorForce, ServiceForce):
     """The dispatcher's workers. For a `part`, only one worker; with `local`, only workers on the consumer's node."""
 
     def __init__(
@@ -291,6 +289,10 @@ class RayServed(ActorForce):
 
     def told(self, waiting: float) -> None:
         self._waiting = waiting
+
+    def cut(self, *question: Any) -> tuple[int, str | None]:
+        found: tuple[int, str | None] = self.line.ask("cut", *question)
+        return found
 
     def lost(self, contact: Contact) -> bool:
         found = self._there.pop(contact.name, None)
@@ -354,33 +356,19 @@ class RayShared(Service):
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
         ray = the_ray()
-        packet, part = packet_of(node, lowering), node.part
-        job = self.job_name if part is None or self.job_name is None else f"{self.job_name}, part {part}"
-        forces = list[RayServed]()
 
-        def hire() -> RayServed:
+        def hire(job: str | None, digest: str) -> RayServed:
             connect_to(ray, self.address or "auto")
-            line = RayLine(self.service, ray)
+            line, local = RayLine(self.service, ray), self.local and here(ray) != ""
 
             def join(me: str) -> None:
-                error = None if job is None else line.ask("join", me, job, packet.digest)
+                error = None if job is None else line.ask("join", me, job, digest)
                 if error is not None:
                     raise error
 
-            forces[:] = [RayServed(line, ray, Wire(self.compression), join, part, local=self.local and here(ray) != "")]
-            return forces[0]
+            return RayServed(line, ray, Wire(self.compression), join, node.part, local=local)
 
-        def cut(start: int, length: int) -> tuple[int, str | None]:
-            try:
-                stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length, part)
-            except EOFError:  # the range is computed even if the dispatcher does not return
-                return start + length, None
-            return stop, worker
-
-        if job is None:
-            return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding), lowering)
-        name = f"{job}:{packet.digest}:{lowering.epoch}"
-        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding, shared=name, cut=cut), lowering)
+        return shared(node, lowering, hire, self.job_name, self.max_outstanding)
 
 
 class RayHandle:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.crew import crew
@@ -55,7 +57,15 @@ _LOOK = 2.0  # seconds between questions while there are workers, as more may ha
 _PATIENCE = 60.0  # seconds without a dispatcher and a worker, after which an iteration ends
 
 
-class Served(Workforce):
+class ServiceForce(Workforce):
+    """The workers of a service, which a dispatcher lists."""
+
+    @abstractmethod
+    def cut(self, *question: Any) -> tuple[int, str | None]:
+        """Return the end and the worker of the next range of a shared job."""
+
+
+class Served(ServiceForce):
     """Connects to the workers that the dispatcher of a folder lists, and waits for a dispatcher that is gone.
 
     For a `part`, it uses one worker as long as that worker lives.
@@ -76,6 +86,10 @@ class Served(Workforce):
 
     def told(self, waiting: float) -> None:
         self._waiting = waiting
+
+    def cut(self, *question: Any) -> tuple[int, str | None]:
+        _, stop, worker = self.line.ask("cut", *question)
+        return stop, worker
 
     def contacts(self) -> dict[str, Contact]:
         return dict(self._contacts)
@@ -142,30 +156,43 @@ class SharedService(Service):
         return repr(PREFIX + self.folder) if self.job_name is None else f"{PREFIX + self.folder!r}, {self.job_name!r}"
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
-        packet, part = packet_of(node, lowering), node.part
-        if self.job_name is None:
-            force = partial(Served, self.folder, lambda line: None, part=part)
-            return Delivered(Requests(node, packet, force, lowering, self.max_outstanding), lowering)
-        job = self.job_name if part is None else f"{self.job_name}, part {part}"
-        forces = list[Served]()
+        def hire(job: str | None, digest: str) -> Served:
+            return Served(self.folder, partial(join, job=job, digest=digest), part=node.part)
 
-        def hire() -> Served:
-            forces[:] = [Served(self.folder, lambda line: join(line, job, packet.digest), part=part)]
-            return forces[0]
-
-        def cut(start: int, length: int) -> tuple[int, str | None]:
-            try:
-                _, stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length, part)
-            except (EOFError, OSError):  # the range is computed even if the dispatcher does not return
-                return start + length, None
-            return stop, worker
-
-        name = f"{job}:{packet.digest}:{lowering.epoch}"
-        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding, shared=name, cut=cut), lowering)
+        return shared(node, lowering, hire, self.job_name, self.max_outstanding)
 
 
-def join(line: Line, job: str, digest: str) -> None:
-    """Add this consumer to a job. Raises the error that the dispatcher returns."""
-    _, error = line.ask("join", job, digest)
+def shared(
+    node: Remote,
+    lowering: Lowering,
+    hire: Callable[[str | None, str], ServiceForce],
+    job_name: str | None,
+    max_outstanding: int | None,
+) -> Stage:
+    """Return the stage of a part that workers of a service compute. `hire(job, digest)` returns the workers.
+
+    With `job_name`, consumers share results: the dispatcher cuts the ranges.
+    """
+    packet, part, epoch = packet_of(node, lowering), node.part, lowering.epoch
+    job = job_name if part is None or job_name is None else f"{job_name}, part {part}"
+    forces = list[ServiceForce]()
+
+    def hired() -> ServiceForce:
+        forces[:] = [hire(job, packet.digest)]
+        return forces[0]
+
+    def cut(start: int, length: int) -> tuple[int, str | None]:
+        try:
+            return forces[0].cut(job, epoch, start, length, part)
+        except (EOFError, OSError):  # the range is computed even if the dispatcher does not return
+            return start + length, None
+
+    how: dict[str, Any] = {} if job is None else {"shared": f"{job}:{packet.digest}:{epoch}", "cut": cut}
+    return Delivered(Requests(node, packet, hired, lowering, max_outstanding, **how), lowering)
+
+
+def join(line: Line, job: str | None, digest: str) -> None:
+    """Add this consumer to a job, if it shares one. Raises the error that the dispatcher returns."""
+    error = None if job is None else line.ask("join", job, digest)[1]
     if error is not None:
         raise error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 # Seconds of work in a range. This must be long compared to the overhead of about 0.7 ms per range, for a worker that
@@ -70,6 +70,7 @@ class Range:
     wish: str | None = None  # the worker that other consumers will ask for this range
 
 
+@dataclass(slots=True, eq=False)
 class RangeWindow:
     """The ranges from the consumer's position on, in order. A range is requested, computed or waiting for a worker.
 
@@ -78,23 +79,14 @@ class RangeWindow:
     worker of a range. If consumers take turns, a range has one turn, and starts `apart` elements after the last range.
     """
 
-    def __init__(
-        self,
-        start: int,
-        sizer: RangeSizer,
-        most: int,
-        cut: Cut | None = None,
-        apart: int = 0,
-        expected: int | None = None,
-    ) -> None:
-        self._cut = cut
-        self._expected = expected
-        self._apart = apart
-        self._sizer = sizer
-        self.most = most
-        self._next = start  # start of the next range
-        self._ranges: deque[Range] = deque()
-        self.end: int | None = None
+    start: int  # of the next range
+    sizer: RangeSizer
+    most: int
+    cut: Cut | None = None
+    apart: int = 0
+    expected: int | None = None
+    end: int | None = None
+    _ranges: deque[Range] = field(default_factory=deque)
 
     def __iter__(self) -> Iterator[Range]:
         return iter(self._ranges)
@@ -102,7 +94,7 @@ class RangeWindow:
     @property
     def over(self) -> bool:
         """True if no range is left."""
-        return not self._ranges and self.end is not None and self._next >= self.end
+        return not self._ranges and self.end is not None and self.start >= self.end
 
     def loads(self, workers: Mapping[str, Any]) -> dict[str, int]:
         """Return the number of requested and unanswered ranges of each worker."""
@@ -140,15 +132,15 @@ class RangeWindow:
         for each in self._ranges:
             if each.made is None and each.worker is None:
                 return each
-        if len(self._ranges) >= self.most or (self.end is not None and self._next >= self.end):
+        if len(self._ranges) >= self.most or (self.end is not None and self.start >= self.end):
             return None
-        length = self._sizer.length
-        if self._expected is not None:
-            length = self._sizer.before_end(self._expected - self._next, workers)
-        made = Range(self._next, self._next + length)
-        if self._cut is not None:
-            made.stop, made.wish = self._cut(made.start, length)
-        self._next = made.start + self._apart if self._apart else made.stop
+        length = self.sizer.length
+        if self.expected is not None:
+            length = self.sizer.before_end(self.expected - self.start, workers)
+        made = Range(self.start, self.start + length)
+        if self.cut is not None:
+            made.stop, made.wish = self.cut(made.start, length)
+        self.start = made.start + self.apart if self.apart else made.stop
         self._ranges.append(made)
         return made
 
@@ -168,8 +160,8 @@ class RangeWindow:
         self.end = end if self.end is None else min(self.end, end)
         while self._ranges and self._ranges[-1].start >= self.end and self._ranges[-1].made is None:
             self._ranges.pop()
-            self._next = self.end
-        self._next = min(self._next, max(self.end, self._ranges[-1].stop if self._ranges else self.end))
+            self.start = self.end
+        self.start = min(self.start, max(self.end, self._ranges[-1].stop if self._ranges else self.end))
 
     def lost(self, worker: str, *, blamed: bool = True) -> Range | None:
         """Reassign the ranges of a lost worker. Return the range that has killed too many workers, or None."""

@@ -17,7 +17,6 @@ import socket
 import sys
 import threading
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,17 +25,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.delivery.maker import Makers
+from penstock.delivery.maker import KEPT_BYTES, Makers
 from penstock.delivery.part import PlanPart, opened
-from penstock.delivery.results import Regions, packed, send
-from penstock.errors import said
-from penstock.physical.stretch import Fatal
+from penstock.delivery.results import Regions, send
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
 from penstock.runtime.processes.link import EMPTY, Link, Message, Pickled, follow
-from penstock.runtime.processes.worker import packed_end
 
 MOST_PARTS = 8  # parts that a consumer may assume a worker has stored
-KEPT_BYTES = 1 << 28  # bytes of results of shared jobs that are stored for other consumers
 
 
 def version() -> str:
@@ -106,7 +101,6 @@ class _Job:
     users: set[Client] = field(default_factory=set)
 
 
-_Kept = tuple[tuple[Any, ...], Pickled]
 _NOTHING = np.empty(0, np.uint8)
 
 
@@ -116,10 +110,7 @@ class Server:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._questions: SimpleQueue[tuple[Client, Message] | None] = SimpleQueue()
         self._jobs: dict[str, _Job] = {}
-        self._makers = Makers()
-        self._kept: OrderedDict[tuple[str, int, int], _Kept] = OrderedDict()
-        self._kept_bytes = 0
-        self._most_bytes = kept_bytes
+        self._makers = Makers(kept_bytes)
 
     def attach(self, link: Link, gone: Callable[[], None] | None = None) -> None:
         """Answer on another link. `gone` is called when the other side has gone."""
@@ -192,48 +183,22 @@ class Server:
         job.users.discard(client)
         if not job.users:
             del self._jobs[name]
-            self._makers.close(name)
-            for key in [key for key in self._kept if key[0] == name]:
-                self._kept_bytes -= self._kept.pop(key)[1].nbytes
+            self._makers.drop(name)
 
     def _make(self, client: Client, name: str, start: int, stop: int, region: int) -> None:
         if client.gone or name not in client.jobs:
             client.answer(("unmade", name, start))
             return
         job = self._jobs[name]
-        key = (name, start, stop)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            client.answer(*self._kept[key], region)
-            return
-        try:
-            if isinstance(job.setting, str):
-                client.answer(("unready", name, start, job.setting))
-                return
-            _settle(job.setting)
-            made = self._makers.of(name, job.setting.part, job.epoch).make(start, stop)
-            head = ("made", name, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
-            content = packed(made.parts)
-        except (Exception, Fatal) as raised:  # element errors are already in the results
-            error = raised.error if isinstance(raised, Fatal) else raised
-            text = "".join(traceback.format_exception(error)).rstrip()
-            client.answer(("mistaken", name, start, f"{type(error).__name__}: {said(error)}", text))
-            self._makers.close(name)
-            return
-        except BaseException as raised:  # a function asks for the end of the program
-            client.answer(("ended", name, start), packed_end(raised))
-            self._makers.close(name)
-            return
-        if job.kept:
-            self._keep(key, head, content)
-        client.answer(head, content, region)
-        sys.stdout.flush()
 
-    def _keep(self, key: tuple[str, int, int], head: tuple[Any, ...], content: Pickled) -> None:
-        self._kept[key] = head, content
-        self._kept_bytes += content.nbytes
-        while self._kept_bytes > self._most_bytes:
-            self._kept_bytes -= self._kept.popitem(last=False)[1][1].nbytes
+        def part() -> PlanPart | str:
+            if isinstance(job.setting, str):
+                return job.setting
+            _settle(job.setting)
+            return job.setting.part
+
+        client.answer(*self._makers.answer(name, start, stop, part, job.epoch, keep=job.kept), region)
+        sys.stdout.flush()
 
 
 def _take(client: Client, message: Message) -> None:

@@ -19,7 +19,7 @@ from penstock.formats.folders import ImageFolderWriter, as_huggingface, describe
 from penstock.formats.recognise import recognise
 from penstock.formats.tables import BatchTable, read_table
 from penstock.formats.texts import CsvFile, JsonLinesFile
-from penstock.formats.writers import ArrowFile, ParquetFile, ShardFolder, TableWriter, TFRecordFile, WebDatasetFile
+from penstock.formats.writers import ShardFolder, TableWriter, TFRecordFile, WebDatasetFile, arrow_file, parquet_file
 from penstock.io.writing import FULL, local, writing
 
 _SAMPLES = ("mds", "litdata")  # folders of shards of samples, and an index of the shards
@@ -80,7 +80,7 @@ def convert(
     else the number in five digits. Its name is `path`, `__key__` or `file_name`, or else the number of the row.
 
     Args:
-        source: A file, a folder, or the URL of one.
+        source: A file or a folder on this machine.
         target: The file or folder to write.
         source_format: Name of the format. By default, it is recognised by the contents and the name.
         target_format: Name of the format. By default, it is recognised by the name.
@@ -242,9 +242,9 @@ def _writer(kind: str, path: Path, schema: Any, packed: str | None, number: int 
     if kind == "webdataset":
         return WebDatasetFile(path, schema, packed, number, {} if shared is None else shared)
     files: dict[str, Callable[[Path, Any, str | None], TableWriter]] = {
-        "parquet": ParquetFile,
-        "arrow": ArrowFile,
-        "huggingface": partial(ArrowFile, stream=True),
+        "parquet": parquet_file,
+        "arrow": arrow_file,
+        "huggingface": partial(arrow_file, stream=True),
         "tfrecord": TFRecordFile,
         "csv": CsvFile,
         "jsonl": JsonLinesFile,

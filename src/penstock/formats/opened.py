@@ -71,7 +71,7 @@ def open_dataset(
     Elements of WAV files and videos describe the contents of a file; nothing is decoded.
 
     Args:
-        path: A file, a folder, or the URL of one.
+        path: A file or a folder on this machine.
         format: Name of the format, if it cannot be recognised.
         part: Split of a folder of tfds, table of a database, list in a JSON object, or key of a snapshot. Default: the
             first one.

@@ -97,7 +97,7 @@ def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:
     """Recognise the format of a file or folder by its first bytes, its name, and the files next to it.
 
     Args:
-        path: A file, a folder, or the URL of one.
+        path: A file or a folder on this machine.
         format: Name of the format, if it cannot be recognised.
 
     Returns:
@@ -118,8 +118,8 @@ def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:
         message = f"There is no format {format!r}."
         raise InvalidArgumentError(message, hint=f"There are {', '.join(FORMATS)}.")
     if storage.is_url(os.fspath(path)):
-        message = f"Only what lies on this machine is looked at, got {os.fspath(path)!r}."
-        hint = "Copy it here first, or read it by the class of its format: ps.TFRecordDataset(url), say."
+        message = f"The format of a URL cannot be recognised: {os.fspath(path)!r}."
+        hint = "Copy the files to this machine, or use the class of the format, such as ps.TFRecordDataset(url)."
         raise InvalidArgumentError(message, hint=hint)
     where = Path(path).expanduser()
     with reading(repr(str(path))):

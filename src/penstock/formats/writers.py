@@ -33,19 +33,12 @@ class TableWriter(ABC):
         """Complete the file."""
 
 
-class _Gathering(TableWriter):
-    """Joins batches, so that a file does not consist of many small parts."""
+class _TableFile(TableWriter):
+    """Joins batches, so that a file does not consist of many small parts. With `combine`, a part has no chunks."""
 
-    def __init__(self, schema: Any) -> None:
-        self._schema, self._waiting, self._size = schema, [], 0
-
-    _waiting: list[Any]
-
-    @abstractmethod
-    def _put(self, table: Any) -> None: ...
-
-    @abstractmethod
-    def _end(self) -> None: ...
+    def __init__(self, file: Any, schema: Any, *, combine: bool = False) -> None:
+        self._file, self._schema, self._combine = file, schema, combine
+        self._waiting, self._size = list[Any](), 0
 
     def write(self, batch: Any) -> None:
         self._waiting.append(batch)
@@ -57,41 +50,28 @@ class _Gathering(TableWriter):
         import pyarrow as pa
 
         if self._waiting:
-            self._put(pa.Table.from_batches(self._waiting, self._schema))
+            table = pa.Table.from_batches(self._waiting, self._schema)
+            self._file.write_table(table.combine_chunks() if self._combine else table)
         self._waiting, self._size = [], 0
 
     def close(self) -> None:
         self._flush()
-        self._end()
-
-
-class ParquetFile(_Gathering):
-    def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
-        import pyarrow.parquet as pq
-
-        super().__init__(schema)
-        self._file = pq.ParquetWriter(path, schema, compression=compression or "none", write_page_checksum=True)
-
-    def _put(self, table: Any) -> None:
-        self._file.write_table(table)
-
-    def _end(self) -> None:
         self._file.close()
 
 
-class ArrowFile(_Gathering):
-    def __init__(self, path: Path, schema: Any, compression: str | None, *, stream: bool = False) -> None:
-        import pyarrow as pa
+def parquet_file(path: Path, schema: Any, compression: str | None) -> TableWriter:
+    import pyarrow.parquet as pq
 
-        super().__init__(schema)
-        new = pa.ipc.new_stream if stream else pa.ipc.new_file
-        self._file = new(str(path), schema, options=pa.ipc.IpcWriteOptions(compression=compression))
+    file = pq.ParquetWriter(path, schema, compression=compression or "none", write_page_checksum=True)
+    return _TableFile(file, schema)
 
-    def _put(self, table: Any) -> None:
-        self._file.write_table(table.combine_chunks())
 
-    def _end(self) -> None:
-        self._file.close()
+def arrow_file(path: Path, schema: Any, compression: str | None, *, stream: bool = False) -> TableWriter:
+    import pyarrow as pa
+
+    new = pa.ipc.new_stream if stream else pa.ipc.new_file
+    file = new(str(path), schema, options=pa.ipc.IpcWriteOptions(compression=compression))
+    return _TableFile(file, schema, combine=True)
 
 
 class TFRecordFile(TableWriter):

@@ -30,7 +30,7 @@ def unknown(
     penstock has no 'CSVDataset'.
       Did you mean CsvDataset?
     """
-    if name.startswith("_"):  # a protocol that somebody asks for
+    if name.startswith("_"):  # of a protocol, such as pickle or copy
         return AttributeError(f"{owner} has no {name!r}.")
     hint = table.get(name)
     if hint is None:
@@ -67,7 +67,7 @@ def namespace(package: str, table: Mapping[str, str]) -> tuple[Callable[[str], A
     def found(name: str) -> Any:
         if name == "__all__":  # of `from package import *`
             return public().__all__
-        if name.startswith("_"):  # a protocol that somebody asks for
+        if name.startswith("_"):  # of a protocol, such as pickle or copy
             raise unknown(package, name, table, ())
         try:
             return importlib.import_module(f"{package}.{name}")  # `from package import module`

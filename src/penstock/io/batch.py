@@ -97,7 +97,10 @@ def parse_strings(
 
     tables = tables_of(expected)
     output = KernelOutput(tables, len(starts))
-    row = _run(kernel, buffers, which, starts, lengths, tables, output)
+    addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
+    sizes = np.array([buffer.size for buffer in buffers], np.int64)
+    numbers = np.zeros(len(starts), np.int32) if which is None else np.ascontiguousarray(which, np.int32)
+    row = _run(kernel, (addresses, sizes, numbers, starts, lengths), tables, output)
     if row < len(starts):
         number = 0 if which is None else int(which[row])
         raise _rejected(buffers[number], int(starts[row]), int(lengths[row]), row, expected)
@@ -124,41 +127,16 @@ def _readable(buffer: np.ndarray) -> np.ndarray:
     return view
 
 
-def _run(
-    kernel: ModuleType,
-    buffers: tuple[np.ndarray, ...],
-    which: np.ndarray | None,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    tables: Tables,
-    output: KernelOutput,
-) -> int:
+def _run(kernel: ModuleType, records: Sequence[np.ndarray], tables: Tables, output: KernelOutput) -> int:
     """Parse the records into `output`. Return the number of records before the first invalid record."""
-    addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
-    sizes = np.array([buffer.size for buffer in buffers], np.int64)
-    numbers = np.zeros(len(starts), np.int32) if which is None else np.ascontiguousarray(which, np.int32)
     memory, notes = NO_MEMORY.copy(), tables.no_notes.copy()
+    defaults = tables.int_defaults, tables.float_defaults
     done = 0
     while True:
+        values = output.ints, output.floats.view(np.uint32), output.starts, output.lengths
         done, status, entry, needed = kernel.parse(
-            addresses,
-            sizes,
-            numbers,
-            starts,
-            lengths,
-            done,
-            output.table,
-            tables.keys,
-            tables.places,
-            tables.int_defaults,
-            tables.float_defaults,
-            output.splits,
-            output.ints,
-            output.floats.view(np.uint32),
-            output.starts,
-            output.lengths,
-            memory,
-            notes,
+            *(*records, done, output.table, tables.keys, tables.places, *defaults),
+            *(output.splits, *values, memory, notes),
         )
         if status != NO_ROOM:
             return int(done)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.io.remote.transport import Stat
 
 Path = str | os.PathLike[str]
+Answer = TypeVar("Answer")
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -356,31 +358,31 @@ def _stat(name: str, *, fresh: bool = False) -> Stat:
     return retrying(lambda: head(name, fresh=fresh), name, "Looking at")
 
 
-def _remote_exists(name: str, *, file: bool = False) -> bool:
+def _ask(name: str, doing: str, question: Callable[[Any, str], Answer]) -> Answer:
+    """Return `question(file system, path in it)` of a URL, which is asked again after errors that may pass."""
     from penstock.io.remote.retry import retrying
     from penstock.io.remote.system import file_system
 
-    def ask() -> bool:
-        system, inner = file_system(name)
+    return retrying(lambda: question(*file_system(name)), name, doing)
+
+
+def _remote_exists(name: str, *, file: bool = False) -> bool:
+    def found(system: Any, inner: str) -> bool:
         system.invalidate_cache(inner)
         try:
-            found = system.info(inner)  # `exists` also returns False when the server does not answer
+            info = system.info(inner)  # `exists` also returns False when the server does not answer
         except FileNotFoundError:
             return False
-        return not file or found.get("type") != "directory"
+        return not file or info.get("type") != "directory"
 
     try:
-        return retrying(ask, name, "Looking for")
+        return _ask(name, "Looking for", found)
     except NotFoundError:
         return False
 
 
 def _remote_names(folder: str) -> list[str]:
-    from penstock.io.remote.retry import retrying
-    from penstock.io.remote.system import file_system
-
-    def ask() -> list[str]:
-        system, inner = file_system(folder.rstrip("/"))
+    def names(system: Any, inner: str) -> list[str]:
         system.invalidate_cache(inner)
         try:
             found = system.ls(inner, detail=False)
@@ -389,44 +391,35 @@ def _remote_names(folder: str) -> list[str]:
         paths = {str(path).rstrip("/") for path in found} - {inner.rstrip("/")}
         return sorted(path.rpartition("/")[2] for path in paths)
 
-    return retrying(ask, folder, "Listing")
+    return _ask(folder.rstrip("/"), "Listing", names)
 
 
 def _remote_states(folder: str) -> list[tuple[int, int | None]]:
-    from penstock.io.remote.retry import retrying
-    from penstock.io.remote.system import file_system
     from penstock.io.remote.transport import written_at
 
-    def ask() -> list[tuple[int, int | None]]:
-        system, inner = file_system(folder.rstrip("/"))
+    def states(system: Any, inner: str) -> list[tuple[int, int | None]]:
         system.invalidate_cache(inner)
         found = system.find(inner, detail=True).values()
         return [(int(info.get("size") or 0), written_at(info)) for info in found]
 
-    return retrying(ask, folder, "Listing")
+    return _ask(folder.rstrip("/"), "Listing", states)
 
 
 def _remote_remove(name: str) -> None:
-    from penstock.io.remote.retry import retrying
-    from penstock.io.remote.system import file_system
-
-    def ask() -> None:
-        system, inner = file_system(name.rstrip("/"))
+    def removed(system: Any, inner: str) -> None:
         with suppress(FileNotFoundError):
             system.rm(inner, recursive=True)
         system.invalidate_cache(inner)
 
-    retrying(ask, name, "Removing")
+    _ask(name.rstrip("/"), "Removing", removed)
 
 
 def _remote_glob(pattern: str) -> list[str]:
     """Return the matching names from one listing. The listing is stored for later opening of the files."""
-    from penstock.io.remote.retry import retrying
-    from penstock.io.remote.system import file_system, full_name
+    from penstock.io.remote.system import full_name
     from penstock.io.remote.transport import remember
 
-    def ask() -> list[str]:
-        system, inner = file_system(pattern)
+    def matching(system: Any, inner: str) -> list[str]:
         literal = _LITERAL.match(inner)
         system.invalidate_cache(literal.group().rpartition("/")[0] if literal else inner)
         if not _MAGIC.search(inner):
@@ -440,7 +433,7 @@ def _remote_glob(pattern: str) -> list[str]:
             remember(name, info)
         return list(names)
 
-    return retrying(ask, pattern, "Listing")
+    return _ask(pattern, "Listing", matching)
 
 
 def _missing(name: str) -> NotFoundError:

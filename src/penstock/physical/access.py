@@ -45,6 +45,21 @@ class Access(ABC):
         """
 
 
+class FunctionAccess(Access):
+    """An Access whose `size` and `rows` are functions."""
+
+    def __init__(self, size: Callable[[], int], rows: Callable[[np.ndarray], Stretch]) -> None:
+        self._size = size
+        self._rows = rows
+
+    @property
+    def size(self) -> int:
+        return self._size()
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        return self._rows(numbers)
+
+
 Opener = Callable[[Any, Lowering], Access]
 Check = Callable[[Any], str | None]
 _OPENERS: dict[type[Node], tuple[Opener, Check]] = {}
@@ -134,6 +149,23 @@ def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:
             failures.append((at, piece))
             at += 1
     return Stretch(elements_of(parts), tuple(failures))
+
+
+def all_failed(error: Exception, count: int) -> Stretch:
+    """Return `count` positions that have failed for the same reason."""
+    return Stretch(None, tuple((place, error) for place in range(count)))
+
+
+def by_part(which: np.ndarray, rows_of: Callable[[int, np.ndarray], Stretch]) -> Stretch:
+    """Return elements from several parts: position i is in part `which[i]`.
+
+    `rows_of(number of the part, positions in it)` returns the elements of one part.
+    """
+    parts = []
+    for number in np.unique(which).tolist():
+        places = np.flatnonzero(which == number)
+        parts.append((places, rows_of(number, places)))
+    return parts[0][1] if len(parts) == 1 else scattered(parts)
 
 
 def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:

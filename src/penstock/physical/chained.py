@@ -20,7 +20,7 @@ filter at the start of a stage must be dropped, a `Portioned` before the stage d
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -45,6 +45,7 @@ def ratios_of(transforms: Transforms, batch: int | None = None) -> Ratios:
     return own if batch is None else (*own, batch)
 
 
+@dataclass(slots=True, eq=False)
 class Chained:
     """The state of a stage of consecutive steps. It is created for every Block, and completed when it is saved.
 
@@ -52,17 +53,12 @@ class Chained:
     number `count`. After that, `skip` results must be dropped. The stage begins with the steps `transforms`.
     """
 
-    __slots__ = ("below", "count", "first", "ratios", "skip", "transforms")
-
-    def __init__(
-        self, below: State, first: int, count: int | None, ratios: Ratios, skip: int, maps: Transforms = ()
-    ) -> None:
-        self.below = below
-        self.first = first
-        self.count = count
-        self.ratios = ratios
-        self.skip = skip
-        self.transforms = maps
+    below: State
+    first: int
+    count: int | None
+    ratios: Ratios
+    skip: int
+    transforms: Transforms = ()
 
     def resolved(self) -> State:
         row: list[Chained] = []
@@ -344,24 +340,32 @@ class SlotStates:
         return SlotsNow(self._base, self._changes, len(self._changes))
 
 
-class SlotsNow:
-    """The states of all slots, as a part of a state."""
+class LateState(ABC):
+    """A state as a list that is computed when it is needed."""
 
-    __slots__ = ("_base", "_changes", "_count")
+    __slots__ = ()
 
-    def __init__(self, base: dict[int, State], changes: list[tuple[int, State]], count: int) -> None:
-        self._base = base
-        self._changes = changes
-        self._count = count
+    @abstractmethod
+    def __iter__(self) -> Iterator[State]: ...
 
-    def resolved(self) -> list[Any]:
-        return [as_of_now(state) for state in self]
+    def resolved(self) -> State:
+        return [as_of_now(part) for part in self]
 
     @property
     def has_grown(self) -> bool:
+        """True if it records elements yielded later, see `grows`."""
         return grows(list(self))
 
-    def __iter__(self) -> Any:
+
+@dataclass(slots=True, eq=False)
+class SlotsNow(LateState):
+    """The states of all slots, as a part of a state."""
+
+    _base: dict[int, State]
+    _changes: list[tuple[int, State]]
+    _count: int
+
+    def __iter__(self) -> Iterator[State]:
         return iter(_after(self._base, self._changes[: self._count]).values())
 
 
@@ -468,22 +472,13 @@ class Since:
         return found
 
 
-class Growing:
+@dataclass(slots=True, eq=False)
+class Growing(LateState):
     """A state as a list of parts. If streams in free order have started since, the list has one more part."""
 
-    __slots__ = ("_parts", "_since")
-
-    def __init__(self, parts: Iterable[State], since: Since) -> None:
-        self._parts = parts
-        self._since = since
-
-    def resolved(self) -> list[State]:
-        return [as_of_now(part) for part in self]
+    _parts: Iterable[State]
+    _since: Since
 
     def __iter__(self) -> Iterator[State]:
         later = [[number, state] for number, state in sorted(self._since.states().items())]
         return iter([*self._parts, later] if later else self._parts)
-
-    @property
-    def has_grown(self) -> bool:
-        return grows(list(self))

@@ -9,7 +9,6 @@ of such an element is called at once, as in the original function.
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,11 +22,11 @@ from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.fixed import fixed_column, fixed_columns, fixed_values, without_aliasing
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
-from penstock.forked import new_lock
 from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
     PartTrial,
+    PerObject,
     column_of_output,
     equal_blocks,
     in_one_piece,
@@ -61,34 +60,26 @@ class _Mark:
     """Marks the result of a middle that reached its end."""
 
 
+@dataclass(eq=False)
 class Endings:
     """All calls of one Block, computed on creation. Calling it with each row in order returns the results.
 
     `whole` contains all results as one Block if no result had to be computed separately.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        parts: Parts,
-        ends: Ends,
-        block: Block,
-        draws: Draws,
-        now: Element,
-        allocate: Callable[[int], Allocate] | None,
-        run: Run,
-    ) -> None:
+    _function: Callable[..., Any]
+    _parts: Parts
+    _ends: Ends
+    _block: Block
+    _draws: Draws
+    _now: Element
+    _allocate: Callable[[int], Allocate] | None
+    _begin: Run
+    whole: Block | None = None
+
+    def __post_init__(self) -> None:
         self.given = CallArguments([], [])
-        self.whole: Block | None = None
-        self._function = function
-        self._parts = parts
-        self._ends = ends
-        self._block = block
-        self._draws = draws
-        self._now = now
-        self._allocate = allocate
-        self._begin = run
-        self._holds = parts.captured.unchanged()
+        self._holds = self._parts.captured.unchanged()
         self._results: list[Any] = []
         self._made()
 
@@ -373,22 +364,8 @@ class _Plan:
         )
 
 
-_TRIALS: weakref.WeakKeyDictionary[Ended, PartTrial] = weakref.WeakKeyDictionary()
-_PLANS: weakref.WeakKeyDictionary[Ended, _Plan] = weakref.WeakKeyDictionary()
-_LOCK = new_lock()
-
-
-def trial_of(ended: Ended) -> PartTrial:
-    with _LOCK:
-        return _TRIALS.setdefault(ended, PartTrial())
-
-
-def _plan_of(ended: Ended) -> _Plan:
-    with _LOCK:
-        found = _PLANS.get(ended)
-        if found is None:
-            found = _PLANS[ended] = _Plan.of(ended)
-        return found
+trial_of: PerObject[Ended, PartTrial] = PerObject(lambda ended: PartTrial())
+_plan_of: PerObject[Ended, _Plan] = PerObject(_Plan.of)
 
 
 class _ByBlock:

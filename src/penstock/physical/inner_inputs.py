@@ -18,6 +18,7 @@ from penstock.physical.executor import StageReader
 from penstock.physical.inner_plans import NO_MAPS, InnerDataset, Little, Maps, Opening, together
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
+from penstock.plan.node import NamedStep
 
 AT_ONCE = 0.002  # seconds
 _MOST_OUTER = 16
@@ -113,6 +114,34 @@ class Input:
             self.cursor.close()
 
 
+class OpeningStage(Stage):
+    """A Stage that opens data sets, which are unknown before. What is observable in them is observable in the stage."""
+
+    acts_inside = False  # True if computing the elements of one is observable in this thread, and not only on workers
+    singly_opened = False  # True if an element must not wait for the next one, of the same data set or another
+
+    @property
+    def may_grow(self) -> bool:
+        return True
+
+    @property
+    def seen(self) -> bool:
+        return self.acts_inside or super().seen
+
+    @property
+    def seen_below(self) -> bool:
+        return self.singly_opened or super().seen_below
+
+    def look_at(self, opened: Stage) -> None:
+        """Check if computing the elements of a data set is observable."""
+        if self.acts_inside or not opened.seen_below:
+            return
+        acts = opened.seen
+        if acts or not self.singly_opened:
+            self.singly_opened, self.acts_inside = True, acts
+            self.look_again()
+
+
 class _Read(Stage):
     """Stage of an input whose elements are all in memory. A restore reads the input again from its start."""
 
@@ -162,14 +191,13 @@ class InnerInputs:
     """
 
     def __init__(
-        self, build: Callable[[], Stage], opening: Opening, label: str, where: str | None, reader: StageReader | None
+        self, build: Callable[[], Stage], opening: Opening, step: NamedStep, reader: StageReader | None
     ) -> None:
         self.outer = Cursor(build())
         self.held = HeldBytes()
         self._build_outer = build
         self._opening = opening
-        self._label = label
-        self._where = where
+        self._step = step
         self._reader = reader
         self._elements: list[Any] | None = None  # of the current outer Block, from number `_first` on
         self._first = 0
@@ -178,7 +206,7 @@ class InnerInputs:
         self._number = 0
         self.begun = Begun({})
         self._behind: deque[Closed | Input] = deque()  # inputs that wait
-        self._read = _Read(label, (), where)
+        self._read = _Read(step.label, (), step.where)
         self._others = 0  # number of inputs in a row that were not small
         self._few = MOST_SMALL  # inputs to read together after one that did not fit those before it
         self.waiting: deque[Input] = deque()
@@ -339,7 +367,7 @@ class InnerInputs:
         is_last = number == self._number - 1 and self.outer.offset > 0
         origin = self.outer.last().origin if is_last else None
         file, offset = (None, None) if origin is None else origin.at(0)
-        annotate(error, Context(self._label, self._where, number, file, offset))
+        annotate(error, Context(self._step.label, self._step.where, number, file, offset))
         return Input(before, number, None, self.held, failed(error))
 
     def _fill_outer(self, ask: int) -> bool:

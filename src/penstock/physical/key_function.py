@@ -11,6 +11,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.physical.vectorise import Vectoriser
+from penstock.plan.node import NamedStep
 from penstock.trace.drawing import UNNUMBERED, Draws
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -22,13 +23,10 @@ class KeyFunction:
     `argument` is the function's name in errors, such as `key_func`.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], argument: str, label: str, where: str | None, *, vectorise: bool
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], argument: str, step: NamedStep, *, vectorise: bool) -> None:
         self._function = function
         self._argument = argument
-        self._label = label
-        self._where = where
+        self._step = step
         self._vectoriser = Vectoriser(function) if vectorise else None
 
     def __call__(self, block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
@@ -58,7 +56,7 @@ class KeyFunction:
                 keys.append(int(key) if type(key) is np.int64 else whole_number(key, self._argument))
             except Exception as raised:
                 row = len(keys)
-                context = Context(self._label, self._where, first + row, *block.origin_at(row))
+                context = Context(self._step.label, self._step.where, first + row, *block.origin_at(row))
                 errors[row] = as_failure(raised, context, element)
                 keys.append(0)
         return np.array(keys, np.int64), errors

@@ -54,17 +54,11 @@ def transform_of(
     settings = options.experimental_optimization
     vectorise = step.vectorise and settings.map_vectorization.enabled
     key = fold(options.seed, step.salt)
-    if isinstance(step, Map):
-        return MapTransform(
-            step.function,
-            step.label,
-            step.where,
-            vectorise=vectorise,
-            key=key,
-            batches=batches,
-            any_rank=step.any_rank,
-        )
-    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key, batches=batches)
+    kind, function = (MapTransform, step.function) if isinstance(step, Map) else (FilterTransform, step.predicate)
+    made: FunctionTransform = kind(
+        function, step.label, step.where, vectorise=vectorise, key=key, batches=batches, any_rank=step.any_rank
+    )
+    return made
 
 
 def _batches(plan: Node, *, alike: bool) -> tuple[int, int | None] | None:
@@ -170,6 +164,11 @@ class Lowering:
         if count > 0:
             return self.at(self.epoch * count + index)
         return self.at(fold(self.epoch, index) if self.epoch else index)
+
+    def order_key(self, node: Any) -> int:
+        """Return the key of a random order, from the seed of the node or of the data set. It may differ per epoch."""
+        key = fold(self.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
+        return fold(key, self.epoch) if node.reshuffle_each_iteration else key
 
     def ordered(self, deterministic: bool | None) -> bool:  # noqa: FBT001 - a node's own setting
         return self.options.deterministic if deterministic is None else deterministic

@@ -8,7 +8,6 @@ change, the whole function is called for the remaining elements.
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -26,6 +25,7 @@ from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
     PartTrial,
+    PerObject,
     any_extent,
     column_of_output,
     kind_of,
@@ -134,22 +134,13 @@ def _is_own(graph: Graph, k: int, columns: Sequence[Column], inputs: Sequence[Co
     )
 
 
-_GRAPHS: weakref.WeakKeyDictionary[Parts, Graph] = weakref.WeakKeyDictionary()
-_TRIALS: weakref.WeakKeyDictionary[Parts, PartTrial] = weakref.WeakKeyDictionary()
-_LOCK = new_lock()
-
-
-def _graph(found: Parts) -> Graph:
-    with _LOCK:
-        graph = _GRAPHS.get(found)
-        if graph is None:
-            graph = _GRAPHS[found] = optimised(found.graph)
-        return graph
+_graph_of: PerObject[Parts, Graph] = PerObject(lambda found: optimised(found.graph))
+_trial_of: PerObject[Parts, PartTrial] = PerObject(lambda found: PartTrial())
 
 
 def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
     """Return the results of the beginning for a Block, or None if it fails: the original calls then raise the error."""
-    graph = _graph(found)
+    graph = _graph_of(found)
     try:
         used = graph.used(range(len(graph.outputs)))
         inputs = fixed_columns(block.columns, used)  # views of these columns are not writable either
@@ -173,8 +164,7 @@ def _checked(found: Parts, block: Block, draws: Draws) -> bool:
 
     It is checked until enough were compared.
     """
-    with _LOCK:
-        trial = _TRIALS.setdefault(found, PartTrial())
+    trial = _trial_of(found)
     if not trial.over:
         with _TRYING:
             if not trial.over:
@@ -184,10 +174,8 @@ def _checked(found: Parts, block: Block, draws: Draws) -> bool:
 
 def differs(found: Parts) -> bool:
     """Return True if the beginning or end gave another result on Blocks, so that the function runs as written."""
-    with _LOCK:
-        trial = _TRIALS.get(found)
     ended = None if found.ends is None else found.ends.ended
-    return (trial is not None and trial.failed) or (ended is not None and trial_of(ended).failed)
+    return _trial_of(found).failed or (ended is not None and trial_of(ended).failed)
 
 
 _TRYING = new_lock()

@@ -33,6 +33,7 @@ from typing import Any, ClassVar
 from penstock.block.block import Block
 from penstock.errors import is_failure, marked
 from penstock.physical.stretch import Stretch, failure, fatal, join
+from penstock.plan.node import NamedStep
 
 State = Any
 _AGAIN = 4096  # positions to request at a time when reading again
@@ -301,8 +302,8 @@ class StretchStage(Stage):
 class CountingStage(StretchStage):
     """A StretchStage that numbers the positions of its one input."""
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
+    def __init__(self, upstream: Stage, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream,), step.where)
         self._upstream = upstream
         self._count = 0  # number of positions read from the input
 
@@ -329,8 +330,8 @@ class UnaryStage(Stage):
 
     moving: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
+    def __init__(self, upstream: Stage, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream,), step.where)
         self._upstream = upstream
         self._reader: Stage | Cursor = upstream
 
@@ -351,8 +352,8 @@ class UnaryStage(Stage):
 class CursorStage(UnaryStage):
     """A UnaryStage that takes elements of its input in exact numbers."""
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._cursor = self._reader = Cursor(upstream)
 
 

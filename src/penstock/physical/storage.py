@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 
 from penstock.block.block import Block, concat_blocks
@@ -14,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import Stage, State, as_of_now
+from penstock.physical.stage import Stage
 from penstock.physical.stages.scan import ScanStage
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
@@ -24,39 +23,35 @@ from penstock.store.entry import Point, StoredEntry
 from penstock.store.entry_writer import EntryWriter, goes_on_writing, is_writing
 from penstock.store.lock import Lease, Lock, Unlockable
 from penstock.store.manifest import library
-from penstock.store.saved_source import SavedSource
 from penstock.store.snapshot_store import SnapshotStore, without_hint
 
 _LOG = logging.getLogger("penstock.physical")
 
 
-@dataclass(frozen=True)
 class Storage:
-    """The entry and functions that a Snapshot stage uses.
+    """The entry of a step that stores elements in files, in the run that `lowering` describes.
 
-    `upstream` opens the input, and `by_reader` the elements of a complete entry. `pause` waits some seconds and raises
-    an error if the run is closed. `made_by` is equal for runs whose states are compatible.
-
-    `sharded`: the order of elements in the files differs from their order in the input. `reordered`: they are read in
-        another order than that in the files. `settled`: all iterations yield the same elements in the same order.
+    `made_by` is equal for runs whose states are compatible. `settled`: all iterations yield the same elements in the
+    same order.
     """
 
-    node: Snapshot
-    store: SnapshotStore
-    entry: StoredEntry
-    made_by: str
-    upstream: Callable[[], Stage]
-    by_reader: Callable[[SavedSource], Stage]
-    pause: Callable[[float], None]
-    sharded: bool
-    reordered: bool
-    settled: bool
-    waits: bool
+    def __init__(self, node: Snapshot, lowering: Lowering) -> None:
+        options = lowering.options
+        self.node = node
+        self.store: SnapshotStore = node.store
+        self.entry = StoredEntry(self.store.folder(options.seed, options.deterministic))
+        self.made_by = f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}"
+        if lowering.provenance:
+            self.made_by += " numbered"  # sources that number their elements have other states
+        self.settled = settled(node.input, lowering)
+        self.waits = options.second_writer == "wait"
+        self.pause = lowering.pause  # waits some seconds, and raises an error if the run is closed
+        self._lowering = lowering
 
     @property
     def fixed(self) -> bool:
         """True if the order in the files is that of every iteration."""
-        return self.settled and not self.sharded
+        return self.settled and self.node.shard_func is None
 
     @property
     def mends(self) -> bool:
@@ -85,15 +80,22 @@ class Storage:
     def files(self, count: int) -> Stage:
         """Return a stage of the committed elements, in their order, from index `count` on."""
         source, at = self.store.source(self.entry, count)
-        stage = ScanStage(source, self.node.label, self.node.where)
+        stage = ScanStage(source, self.node)
         stage.restore(at)
         return stage
 
     def whole(self) -> Stage:
         """Return a stage of a complete entry, in the order in which it is read."""
-        source = self.store.saved(self.entry.folder)
+        source, node, lowering = self.store.saved(self.entry.folder), self.node, self._lowering
         assert source is not None
-        return self.by_reader(source)
+        if node.reader_func is None:
+            return ScanStage(source, node)
+        dataset = read_by(node.reader_func, source, lowering.dataset)
+        return lower(lowering.optimise(getattr(dataset, NESTED), lowering.options), lowering)
+
+    def upstream(self) -> Stage:
+        """Return the input. A stored iteration serves all epochs, so it has the random numbers of epoch 0."""
+        return lower(self.node.input, replace(self._lowering, epoch=0))
 
     def input_at(self, point: Point) -> Stage:
         """Return the input, restored to a point."""
@@ -105,10 +107,6 @@ class Storage:
     def point(self, count: int) -> Point:
         """Return the last point at or before element `count` from which the input can resume."""
         return self.entry.point(count, self.made_by)
-
-    def writes_here(self) -> bool:
-        """Return True if another iteration of this process is writing to the entry."""
-        return goes_on_writing(self.entry.folder)
 
     def lock(self) -> Lock | Lease | None:
         """Return the lock, like `SnapshotStore.lock`."""
@@ -124,10 +122,6 @@ class Storage:
         """Return the writer that appends to the committed elements. Raise OSError on failure."""
         committer, alike = self.store.committer(self.entry, lock, self.made_by)
         return EntryWriter(committer, alike, self.node.label)
-
-    def state_of(self, stage: Stage) -> State:
-        """Return the current state of the input, which later elements do not change."""
-        return as_of_now(stage.state())
 
     def again(self, number: int, why: Exception) -> Block:
         """Compute the elements of a chunk again, and write them if possible."""
@@ -158,36 +152,6 @@ class Storage:
         return concat_blocks([block for block, _ in kept])
 
 
-def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
-    """Return the storage of a step, in the run that `lowering` describes."""
-    options = lowering.options
-
-    made_by = f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}"
-    if lowering.provenance:
-        made_by += " numbered"  # sources that number their elements have other states
-
-    def by_reader(source: SavedSource) -> Stage:
-        if node.reader_func is None:
-            return ScanStage(source, node.label, node.where)
-        dataset = read_by(node.reader_func, source, lowering.dataset)
-        return lower(lowering.optimise(getattr(dataset, NESTED), options), lowering)
-
-    return Storage(
-        node,
-        node.store,
-        StoredEntry(node.store.folder(options.seed, options.deterministic)),
-        made_by,
-        # one stored iteration serves all epochs, so it always has the random numbers of epoch 0
-        upstream=lambda: lower(node.input, replace(lowering, epoch=0)),
-        by_reader=by_reader,
-        pause=lowering.pause,
-        sharded=node.shard_func is not None,
-        reordered=not node.faithful,
-        settled=settled(node.input, lowering),
-        waits=options.second_writer == "wait",
-    )
-
-
 def settled(plan: Node, lowering: Lowering) -> bool:
     """Return True if all iterations yield the same elements in the same order."""
     return all(lowering.ordered(getattr(node, "deterministic", None)) for node in plan.walk())
@@ -207,9 +171,8 @@ class WriteRole:
     would follow those of other writers.
     """
 
-    def __init__(self, storage: Storage, label: str) -> None:
+    def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._label = label
         self._pause = _REMOTE_PAUSE if storage.remote else _PAUSE
         self.begin()
 
@@ -252,7 +215,7 @@ class WriteRole:
         if self._alone:
             return None
         storage = self._storage
-        if storage.writes_here():  # the other iteration might wait for this one
+        if goes_on_writing(storage.entry.folder):  # the other iteration might wait for this one
             self._alone = True
             return None
         try:
@@ -286,7 +249,7 @@ class WriteRole:
         return None
 
     def _names(self) -> tuple[str, str]:
-        return self._label, redacted(self._storage.entry.folder)
+        return self._storage.node.label, redacted(self._storage.entry.folder)
 
     def waited(self) -> bool:
         """Wait a moment for the writer. Return False if the iteration continues without it."""

@@ -164,12 +164,12 @@ class Past:
     def __len__(self) -> int:
         return len(self._notes)
 
-    def note(self, position: int, state: Any, wanted: np.ndarray) -> None:
-        """Store the state before the element at `position`; `wanted` are earlier positions that may be requested."""
+    def note(self, position: int, state: Any, wanted: Callable[[], np.ndarray]) -> None:
+        """Store the state before the element at `position`; `wanted` returns positions that may be requested."""
         self._notes.append((position, state))
         if len(self._notes) > self._thin_at:
             notes = list(self._notes)
-            keep = np.searchsorted([at for at, _ in notes], np.sort(wanted), side="right") - 1
+            keep = np.searchsorted([at for at, _ in notes], np.sort(wanted()), side="right") - 1
             self._notes = deque(notes[i] for i in np.unique([*keep[keep >= 0], len(notes) - 1]).tolist())
             self._thin_at = 2 * len(self._notes) + _LEAST
 

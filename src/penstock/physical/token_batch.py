@@ -101,7 +101,7 @@ class TokenLengths:
         self._left_out = LeftOut(node.label)
         self._function: Lengths = self._longest
         if node.length_func is not None:
-            self._function = KeyFunction(node.length_func, "length_func", node.label, node.where, vectorise=vectorise)
+            self._function = KeyFunction(node.length_func, "length_func", node, vectorise=vectorise)
 
     def __call__(self, block: Block, first: int) -> tuple[np.ndarray, np.ndarray, dict[int, Exception]]:
         """Return (rows, their lengths, errors by row). The Block's elements have the numbers `first` and following."""

@@ -6,7 +6,8 @@ import functools
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -41,6 +42,25 @@ class PartTrial:
     @property
     def over(self) -> bool:
         return self.failed or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class PerObject(Generic[Key, Value]):
+    """A value for each object. It is computed once, and stored as long as the object exists. Thread-safe."""
+
+    def __init__(self, make: Callable[[Key], Value]) -> None:
+        self._make = make
+        self._lock = new_lock()
+        self._values: WeakKeyDictionary[Key, Value] = WeakKeyDictionary()
+
+    def __call__(self, key: Key) -> Value:
+        with self._lock:
+            if key not in self._values:
+                self._values[key] = self._make(key)
+            return self._values[key]
 
 
 @dataclass(frozen=True, slots=True)

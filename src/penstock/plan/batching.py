@@ -30,13 +30,11 @@ class BatchNode(LeafwiseNode):
     batch_size: int
     drop_remainder: bool = False
 
+    shown: ClassVar[str] = "batch_size"
+
     def __post_init__(self) -> None:
         hint = "batch_size is the number of elements in a batch."
         self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
-
-    @property
-    def label(self) -> str:
-        return f"{self.name}({self.batch_size})"
 
     @property
     def cardinality(self) -> int:
@@ -276,6 +274,7 @@ class PadToCardinality(UnaryNode):
     element: Any  # the nest of specs of one element, from which the zeros are created
 
     name: ClassVar[str] = "pad_to_cardinality"
+    shown: ClassVar[str] = "count"
 
     def __post_init__(self) -> None:
         hint = "Give the number of elements to reach, such as the next multiple of the batch size."
@@ -302,10 +301,6 @@ class PadToCardinality(UnaryNode):
             if not isinstance(leaf, TensorSpec) or not leaf.fixed:
                 message = f"Zeros need a known shape, but component {path} is {leaf!r}."
                 raise InvalidArgumentError(message, hint="Batch with drop_remainder=True, or pad to a fixed shape.")
-
-    @property
-    def label(self) -> str:
-        return f"pad_to_cardinality({self.count})"
 
     @property
     def spec(self) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.spec import TensorSpec, ValueSpec
@@ -195,14 +196,8 @@ def _left(step: Node, rows: RowCounts) -> int:
     each, total = rows
     if total == UNKNOWN_CARDINALITY or isinstance(step, _KEEP):
         return total
-    if isinstance(step, Take):
-        if step.count < 0:
-            return total
-        return step.count * each if total == INFINITE_CARDINALITY else min(total, step.count * each)
-    if isinstance(step, Skip):
-        if step.count < 0:
-            return 0
-        return total if total == INFINITE_CARDINALITY else max(total - step.count * each, 0)
+    if isinstance(step, (Take, Skip)):
+        return replace(step, input=Seen(element=None, count=total), count=step.count * each).cardinality
     assert isinstance(step, Shard)
     if total == INFINITE_CARDINALITY:
         return total

@@ -10,9 +10,9 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.node import (
-    UNKNOWN_CARDINALITY,
     LeafwiseNode,
     UnaryNode,
+    UncountedNode,
     check_function,
     check_int,
     function_name,
@@ -114,6 +114,7 @@ class GroupByWindow(_Grouped):
     window_size_func: Callable[..., Any] | None = None
 
     name: ClassVar[str] = "group_by_window"
+    makes_data_sets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_function("key_func", self.key_func, self.name)
@@ -127,10 +128,6 @@ class GroupByWindow(_Grouped):
         else:
             hint = "A window holds at least one element."
             self.settle(window_size=check_int("window_size", self.window_size, least=1, hint=hint))
-
-    @property
-    def makes_data_sets(self) -> bool:
-        return True
 
     @property
     def label(self) -> str:
@@ -207,24 +204,17 @@ def _numbers(argument: str, values: Any, least: int, hint: str) -> tuple[int, ..
     return tuple(check_int(f"{argument}[{i}]", value, least=least, hint=hint) for i, value in enumerate(values))
 
 
-class GroupByReducer(_Grouped):
+class GroupByReducer(UncountedNode, _Grouped):
     """Reduces all elements with the same `key_func(element)` to one element."""
 
     key_func: Callable[..., Any]
     reducer: Reducer
 
     name: ClassVar[str] = "group_by_reducer"
+    shown: ClassVar[str] = "key_func"
 
     def __post_init__(self) -> None:
         check_function("key_func", self.key_func, self.name)
         if not isinstance(self.reducer, Reducer):
             message = f"reducer must be a penstock.experimental.Reducer, got {type(self.reducer).__name__}."
             raise InvalidTypeError(message, hint="Reducer(init_func, reduce_func, finalize_func) makes one.")
-
-    @property
-    def label(self) -> str:
-        return f"group_by_reducer({function_name(self.key_func)})"
-
-    @property
-    def cardinality(self) -> int:
-        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY

@@ -17,6 +17,7 @@ from penstock.plan.node import (
     JoinedNode,
     Node,
     UnaryNode,
+    UncountedNode,
     check_function,
     check_seed,
     function_name,
@@ -202,7 +203,7 @@ class WithClass(UnaryNode):
         return None if self.input.spec is None else (TensorSpec((), np.int64), self.input.spec)
 
 
-class Accept(UnaryNode):
+class Accept(UncountedNode):
     """Accepts `(class, element)` pairs at random, so that the accepted pairs move the classes towards `target`.
 
     Without `initial`, the distribution of the input is estimated during reading. `salt` is as in `Shuffle`.
@@ -221,10 +222,6 @@ class Accept(UnaryNode):
     @property
     def label(self) -> str:
         return "accept_by_class"
-
-    @property
-    def cardinality(self) -> int:
-        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
 class EstimateMix(UnaryNode):

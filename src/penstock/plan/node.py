@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, fields, replace
 from pathlib import PurePath
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure, flatten
@@ -29,6 +29,22 @@ DEEP = 300  # height from which checks of specs are left to the iteration, becau
 EXECUTORS = ("auto", "thread", "process", "inline")  # allowed values of `executor`
 
 
+class NamedStep(Protocol):
+    """A node, or anything else with the name of a step and the line of user code that created it, for errors."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def where(self) -> str | None: ...
+
+
+class StepName(NamedTuple):
+    """A step that has no node."""
+
+    label: str
+    where: str | None = None
+
+
 class Node(Frozen, ABC):
     """One step of a plan.
 
@@ -38,6 +54,8 @@ class Node(Frozen, ABC):
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
 
     name: ClassVar[str]
+    shown: ClassVar[str] = ""  # the parameter in the label
+    makes_data_sets: ClassVar[bool] = False  # True if a function creates data sets, unknown before the iteration
     changes_elements: ClassVar[bool] = True  # False for a step that only computes ahead
     deep: ClassVar[int] = 1  # 0 for a step that `depth` skips: random steps after it have the same salt as without it
 
@@ -59,7 +77,10 @@ class Node(Frozen, ABC):
     @property
     def label(self) -> str:
         """Name of this step in errors, statistics and `explain`."""
-        return self.name
+        if not self.shown:
+            return self.name
+        value = getattr(self, self.shown)
+        return f"{self.name}({function_name(value) if callable(value) else value})"
 
     @property
     @abstractmethod
@@ -97,11 +118,6 @@ class Node(Frozen, ABC):
     @property
     def gives_any_rank(self) -> bool:
         """True if the signature of a generator in this step leaves the rank of elements open."""
-        return False
-
-    @property
-    def makes_data_sets(self) -> bool:
-        """True if a function of this step creates data sets, which are unknown before the iteration."""
         return False
 
     @property
@@ -221,6 +237,14 @@ class UnaryNode(Node):
     def known(self) -> tuple[list[LeafSpec], Structure] | None:
         """Return leaves and structure of the spec of the input, or None if it is unknown."""
         return None if self.input.spec is None else flatten(self.input.spec)
+
+
+class UncountedNode(UnaryNode):
+    """A step that yields some elements, whose number is unknown."""
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
 class LeafwiseNode(UnaryNode):

@@ -17,6 +17,7 @@ from penstock.plan.node import (
     LeafwiseNode,
     Node,
     UnaryNode,
+    UncountedNode,
     check_count,
     check_executor,
     check_function,
@@ -46,6 +47,7 @@ class Map(UnaryNode):
     salt: int = -1
 
     name: ClassVar[str] = "map"
+    shown: ClassVar[str] = "function"
 
     def __post_init__(self) -> None:
         check_function("map_func", self.function, "map")
@@ -57,17 +59,13 @@ class Map(UnaryNode):
         return self.over(input=inputs[0])  # valid for any input
 
     @property
-    def label(self) -> str:
-        return f"map({function_name(self.function)})"
-
-    @property
     def spec(self) -> Any:
         from penstock.trace.traced import traced_spec  # tracing comes with the first function
 
         return traced_spec(self.function, self.input.spec)
 
 
-class Filter(UnaryNode):
+class Filter(UncountedNode):
     """Yields the elements for which `predicate(element)` is true. `salt` is as in `Map`."""
 
     predicate: Callable[..., Any]
@@ -75,6 +73,7 @@ class Filter(UnaryNode):
     salt: int = -1
 
     name: ClassVar[str] = "filter"
+    shown: ClassVar[str] = "predicate"
 
     def __post_init__(self) -> None:
         settle_salt_of_function(self)
@@ -82,14 +81,6 @@ class Filter(UnaryNode):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
         return self.over(input=inputs[0])  # valid for any input
-
-    @property
-    def label(self) -> str:
-        return f"filter({function_name(self.predicate)})"
-
-    @property
-    def cardinality(self) -> int:
-        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
 class Batch(LeafwiseNode):
@@ -101,15 +92,12 @@ class Batch(LeafwiseNode):
     deterministic: bool | None = None
 
     name: ClassVar[str] = "batch"
+    shown: ClassVar[str] = "batch_size"
 
     def __post_init__(self) -> None:
         hint = "To keep elements single, leave out .batch()."
         self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
         check_parallel(self)
-
-    @property
-    def label(self) -> str:
-        return f"batch({self.batch_size})"
 
     def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         size = self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
@@ -193,13 +181,10 @@ class Take(UnaryNode):
     count: int
 
     name: ClassVar[str] = "take"
+    shown: ClassVar[str] = "count"
 
     def __post_init__(self) -> None:
         check_count(self, "Give the number of elements to keep, or -1 for all.")
-
-    @property
-    def label(self) -> str:
-        return f"take({self.count})"
 
     @property
     def cardinality(self) -> int:
@@ -212,13 +197,10 @@ class Skip(UnaryNode):
     count: int
 
     name: ClassVar[str] = "skip"
+    shown: ClassVar[str] = "count"
 
     def __post_init__(self) -> None:
         check_count(self, "Give the number of elements to leave out, or -1 for all of them.")
-
-    @property
-    def label(self) -> str:
-        return f"skip({self.count})"
 
     @property
     def cardinality(self) -> int:
@@ -278,40 +260,34 @@ class Enumerate(UnaryNode):
         return None if self.input.spec is None else (TensorSpec((), np.int64), self.input.spec)
 
 
-class FlatMap(UnaryNode):
-    """Yields the elements of the data sets that `function(element)` returns, one data set after the other."""
+class _OpeningNode(UnaryNode):
+    """A step whose function creates data sets, with elements of unknown spec."""
 
     function: Callable[..., Any]
 
-    name: ClassVar[str] = "flat_map"
+    makes_data_sets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_function("map_func", self.function, "flat_map")
-
-    @property
-    def makes_data_sets(self) -> bool:
-        return True
-
-    @property
-    def label(self) -> str:
-        return f"flat_map({function_name(self.function)})"
+        check_function("map_func", self.function, self.name)
 
     @property
     def spec(self) -> Any:
         return None
 
-    @property
-    def cardinality(self) -> int:
-        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
+
+class FlatMap(UncountedNode, _OpeningNode):
+    """Yields the elements of the data sets that `function(element)` returns, one data set after the other."""
+
+    name: ClassVar[str] = "flat_map"
+    shown: ClassVar[str] = "function"
 
 
-class Interleave(UnaryNode):
+class Interleave(_OpeningNode):
     """Yields `block_length` elements from each of `cycle_length` open data sets in turn.
 
     `function(element)` creates them.
     """
 
-    function: Callable[..., Any]
     cycle_length: int
     block_length: int = 1
     num_parallel_calls: int | None = None
@@ -320,7 +296,7 @@ class Interleave(UnaryNode):
     name: ClassVar[str] = "interleave"
 
     def __post_init__(self) -> None:
-        check_function("map_func", self.function, "interleave")
+        super().__post_init__()
         hint = "cycle_length is how many inputs are open at a time, block_length how many elements each gives in turn."
         for argument in ("cycle_length", "block_length"):
             value = check_int(argument, getattr(self, argument), least=1, hint=hint)
@@ -328,16 +304,8 @@ class Interleave(UnaryNode):
         check_parallel(self)
 
     @property
-    def makes_data_sets(self) -> bool:
-        return True
-
-    @property
     def label(self) -> str:
         return f"interleave({function_name(self.function)}, cycle_length={self.cycle_length})"
-
-    @property
-    def spec(self) -> Any:
-        return None
 
     @property
     def cardinality(self) -> int:

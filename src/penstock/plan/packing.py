@@ -155,6 +155,7 @@ class BatchByTokens(LeafwiseNode):
     salt: int = -1
 
     name: ClassVar[str] = "batch_by_tokens"
+    shown: ClassVar[str] = "max_tokens"
 
     def __post_init__(self) -> None:
         hints = {
@@ -187,10 +188,6 @@ class BatchByTokens(LeafwiseNode):
         if self.length_func is None and not any(isinstance(spec, TensorSpec) and spec.shape for spec in specs):
             message = "batch_by_tokens needs length_func where the elements hold no array."
             raise InvalidTypeError(message, hint="length_func(element) returns the length: lambda x: len(x).")
-
-    @property
-    def label(self) -> str:
-        return f"batch_by_tokens({self.max_tokens})"
 
     def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         found = self.paddings(structure, leaves)

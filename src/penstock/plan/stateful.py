@@ -19,10 +19,10 @@ from penstock.plan.node import (
     UNKNOWN_CARDINALITY,
     Node,
     UnaryNode,
+    UncountedNode,
     check_function,
     check_int,
     check_seed,
-    function_name,
 )
 
 
@@ -52,15 +52,12 @@ class StatefulMap(UnaryNode):
     function: Callable[[Any, Any], Any]
 
     name: ClassVar[str] = "scan"
+    shown: ClassVar[str] = "function"
 
     def __post_init__(self) -> None:
         check_function("scan_func", self.function, "scan")
         if not isinstance(self.initial_state, InitialState):
             self.settle(initial_state=InitialState.of(self.initial_state))
-
-    @property
-    def label(self) -> str:
-        return f"scan({function_name(self.function)})"
 
     @property
     def spec(self) -> Any:
@@ -74,23 +71,16 @@ class StatefulMap(UnaryNode):
         return pair[1] if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == state else None
 
 
-class TakeWhile(UnaryNode):
+class TakeWhile(UncountedNode):
     """Yields the elements before the first one for which `predicate(element)` is false."""
 
     predicate: Callable[..., Any]
 
     name: ClassVar[str] = "take_while"
+    shown: ClassVar[str] = "predicate"
 
     def __post_init__(self) -> None:
         check_function("predicate", self.predicate, "take_while")
-
-    @property
-    def label(self) -> str:
-        return f"take_while({function_name(self.predicate)})"
-
-    @property
-    def cardinality(self) -> int:
-        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
 class Unique(UnaryNode):
@@ -145,7 +135,7 @@ class AssertCardinality(UnaryNode):
         return self.expected_cardinality
 
 
-class IgnoreErrors(UnaryNode):
+class IgnoreErrors(UncountedNode):
     """Drops failed elements and counts them. Their number may be limited, and they may be recorded in a file."""
 
     log_warning: bool = False
@@ -164,10 +154,6 @@ class IgnoreErrors(UnaryNode):
             self.settle(max_rate=_rate(self.max_rate))
         if self.quarantine is not None:
             self.settle(quarantine=_local_file(self.quarantine))
-
-    @property
-    def cardinality(self) -> int:
-        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
 def _rate(value: Any) -> float:

@@ -89,7 +89,7 @@ def from_dataset_id(
         dataset: Dataset = pickle.loads(content)
     except Exception as error:
         message = f"The data set {dataset_id!r} cannot be set up here: {type(error).__name__}: {said(error)}."
-        hint = "What its functions import must be there for this process, too: a module on sys.path."
+        hint = "Put the modules that its functions import on the sys.path of this process."
         raise FailedPreconditionError(message, hint=hint) from error
     if element_spec is not None:
         _check_spec(element_spec, dataset.element_spec)

@@ -220,9 +220,6 @@ class _EndlessReader(Reader):
     def position(self) -> int:
         return self._at
 
-    def close(self) -> None:
-        """Do nothing, because no resource is open."""
-
 
 @dataclass(frozen=True)
 class RandomSource(EndlessSource):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.block.arrow import asked_for, from_arrow, too_little_memory
+from penstock.block.arrow import asked_for, too_little_memory
 from penstock.block.block import Block, concat_blocks
 from penstock.forked import new_lock
 from penstock.sources.arrow_pieces import (
@@ -23,6 +23,7 @@ from penstock.sources.arrow_pieces import (
     Columns,
     LostPiece,
     Piece,
+    PieceRows,
     content_of,
     damaged,
     reading,
@@ -88,48 +89,30 @@ class _Pieces:
         self._batches = [batch for batch in batches if batch.num_rows]
         counts = [batch.num_rows for batch in self._batches]
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-        self._fill_null = columns.fill_null
-        self._kept: dict[int, Block | None] = {}
+        self._columns = columns
+        self._kept: dict[int, Piece] = {}
         self._lock = new_lock()
 
     def rows(self, start: int, stop: int) -> Block:
         parts = []
         while start < stop:
-            number = int(np.searchsorted(self._starts, start, side="right")) - 1
-            end = min(stop, int(self._starts[number + 1]))
-            parts.append(self._slice(number, start, end))
-            start = end
+            piece = self._piece(int(np.searchsorted(self._starts, start, side="right")) - 1)
+            parts.append(piece.rows(start, min(stop, piece.stop)))
+            start = piece.stop
         return concat_blocks(parts)
 
     def rows_at(self, rows: np.ndarray) -> Block:
-        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_piece)
+        groups = np.searchsorted(self._starts, rows, side="right") - 1
+        return gather(groups, rows, lambda number, some: self._piece(number).rows_at(some))
 
-    def _slice(self, number: int, start: int, stop: int) -> Block:
-        first = int(self._starts[number])
-        block = self._block(number)
-        return self._read(number, start, stop) if block is None else block.slice(start - first, stop - first)
-
-    def _of_piece(self, number: int, rows: np.ndarray) -> Block:
-        block = self._block(number)
-        if block is None:
-            return concat_blocks([self._read(number, row, row + 1) for row in rows.tolist()])
-        return block.take(rows - self._starts[number])
-
-    def _block(self, number: int) -> Block | None:
-        """Return a piece as columns, or None if a row fails. The failing row raises when it is requested."""
+    def _piece(self, number: int) -> Piece:
         with self._lock:
             if number not in self._kept:
                 while len(self._kept) >= _MOST_PIECES:
                     del self._kept[next(iter(self._kept))]
-                try:
-                    self._kept[number] = self._read(number, int(self._starts[number]), int(self._starts[number + 1]))
-                except Exception:
-                    self._kept[number] = None
+                first = int(self._starts[number])
+                self._kept[number] = ArrowPiece(self._batches[number], first, self._columns, None)
             return self._kept[number]
-
-    def _read(self, number: int, start: int, stop: int) -> Block:
-        part = self._batches[number].slice(start - int(self._starts[number]), stop - start)
-        return from_arrow(part, fill_null=self._fill_null, first_row=start)
 
 
 _MAGIC = b"ARROW1"
@@ -149,37 +132,25 @@ class ArrowSource(RowFilesSource):
         return ArrowRows(name, self.columns)
 
 
-class ArrowRows(RowFile):
+class ArrowRows(PieceRows):
     """One Arrow file. Each record batch is read when one of its rows is needed."""
 
     def __init__(self, name: str, columns: Columns) -> None:
-        self._name = name
-        self._columns = columns
-        self._lock = new_lock()
-        self._piece: Piece | None = None
+        super().__init__(name, columns)
         self._map, content = content_of(name)
         with reading(name):
             self._batches = _batches(content, columns, self._map)
             self.spec = columns.spec(self._batches.schema)
-        self._starts = np.concatenate([[0], np.cumsum(self._batches.sizes, dtype=np.int64)]).astype(np.int64)
-        self.size = int(self._starts[-1])
+        self._count(self._batches.sizes)
         lost = self._batches.lost
         self.uncounted = None if lost is None else damaged(name, lost)
 
-    def part(self, start: int, stop: int) -> Block:
-        with self._lock:
-            if self._piece is None or not self._piece.first <= start < self._piece.stop:
-                self._piece = self._load(int(np.searchsorted(self._starts, start, side="right")) - 1)
-                RECENT.at(self, self._piece.nbytes)
-            piece = self._piece
-        return piece.rows(start, min(stop, piece.stop))
+    def _find(self, row: int) -> Piece:
+        return self._load(int(np.searchsorted(self._starts, row, side="right")) - 1)
 
-    def rows_at(self, rows: np.ndarray) -> Block:
-        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_batch)
-
-    def _of_batch(self, number: int, rows: np.ndarray) -> Block:
+    def _of_group(self, group: int, rows: np.ndarray) -> Block:
         with self._lock:
-            (piece,) = RECENT.get(self, number, lambda: [self._load(number)])
+            (piece,) = RECENT.get(self, group, lambda: [self._load(group)])
         return piece.rows_at(rows)
 
     def _load(self, number: int) -> Piece:
@@ -192,10 +163,6 @@ class ArrowRows(RowFile):
         if self._map is not None and _points_into(batch, self._map):
             piece.nbytes = _MAPPED
         return piece
-
-    def close(self) -> None:
-        self._piece = None
-        RECENT.at(self, 0)
 
 
 class _Batches(ABC):

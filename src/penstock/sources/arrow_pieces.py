@@ -6,7 +6,7 @@ import copy
 import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +25,9 @@ from penstock.errors import (
     ResourceExhaustedError,
     annotate,
 )
-from penstock.forked import in_child, new_rlock
+from penstock.forked import in_child, new_lock, new_rlock
 from penstock.io import storage
-from penstock.sources.row_files import gather
+from penstock.sources.row_files import RowFile, gather
 
 _THREADS = "Raise the limit of threads (ulimit -u, pids.max of the container), or of the address space (ulimit -v)."
 
@@ -113,10 +113,26 @@ class Piece(ABC):
     def rows_at(self, rows: np.ndarray) -> Block: ...
 
 
+class BlockPiece(Piece):
+    """The elements of a Block."""
+
+    def __init__(self, block: Block, first: int, nbytes: int) -> None:
+        self._block = block
+        self.first = first
+        self.stop = first + block.size
+        self.nbytes = nbytes
+
+    def rows(self, start: int, stop: int) -> Block:
+        return self._block.slice(start - self.first, stop - self.first)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return self._block.take(rows - self.first)
+
+
 class ArrowPiece(Piece):
     """Rows of a record batch. They are converted at once, or row by row if one of them fails."""
 
-    def __init__(self, batch: Any, first: int, columns: Columns, file: str) -> None:
+    def __init__(self, batch: Any, first: int, columns: Columns, file: str | None) -> None:
         self.first = first
         self.stop = first + batch.num_rows
         check_places(batch)
@@ -143,6 +159,8 @@ class ArrowPiece(Piece):
 
     def _read(self, start: int, stop: int) -> Block:
         part = self.batch.slice(start - self.first, stop - start)
+        if self._file is None:
+            return from_arrow(part, fill_null=self._columns.fill_null, first_row=start)
         with reading(self._file):
             found = from_arrow(part, fill_null=self._columns.fill_null, first_row=start)
         origin = Origin.of_file(self._file, np.full(found.size, -1))  # a row of a columnar file has no byte offset
@@ -165,6 +183,44 @@ class LostPiece(Piece):
 
     def rows_at(self, rows: np.ndarray) -> Block:
         raise copy.copy(self._error)
+
+
+class PieceRows(RowFile):
+    """An open file that is read in pieces. An iteration has one of them in memory."""
+
+    def __init__(self, name: str, columns: Columns) -> None:
+        self._name = name
+        self._columns = columns
+        self._lock = new_lock()
+        self._piece: Piece | None = None
+
+    def _count(self, sizes: Sequence[int]) -> None:
+        """Set the number of rows of each group of pieces."""
+        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        self.size = int(self._starts[-1])
+
+    @abstractmethod
+    def _find(self, row: int) -> Piece:
+        """Return the piece with a row, for an iteration."""
+
+    @abstractmethod
+    def _of_group(self, group: int, rows: np.ndarray) -> Block:
+        """Return rows of one group of pieces."""
+
+    def part(self, start: int, stop: int) -> Block:
+        with self._lock:
+            if self._piece is None or not self._piece.first <= start < self._piece.stop:
+                self._piece = self._find(start)
+                RECENT.at(self, self._piece.nbytes)
+            piece = self._piece
+        return piece.rows(start, min(stop, piece.stop))
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_group)
+
+    def close(self) -> None:
+        self._piece = None
+        RECENT.at(self, 0)
 
 
 def gather_pieces(pieces: list[Piece], rows: np.ndarray) -> Block:

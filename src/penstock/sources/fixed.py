@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -64,10 +64,7 @@ class FixedLengthSource(FilesSource):
     layout: FixedLayout
 
     kind: ClassVar[str] = "FixedLengthRecordDataset"
-
-    @property
-    def spec(self) -> Any:
-        return TensorSpec((), bytes)
+    spec: ClassVar[TensorSpec] = TensorSpec((), bytes)
 
     def open_file(self, name: str, place: Place) -> FileReader:
         stop = None
@@ -142,10 +139,7 @@ class FixedLengthRowsSource(RowFilesSource):
     layout: FixedLayout
 
     kind: ClassVar[str] = "FixedLengthRecordDataset"
-
-    @property
-    def spec(self) -> TensorSpec:
-        return TensorSpec((), bytes)
+    spec: ClassVar[TensorSpec] = TensorSpec((), bytes)
 
     def open_rows(self, name: str) -> RowFile:
         return _FixedLengthRows(name, self.layout)
@@ -184,6 +178,3 @@ class _FixedLengthRows(RowFile):
             raise DataLossError(message, hint="Files must not be written to while they are read.", file=self._name)
         column = BytesColumn((content,), np.arange(len(starts)) * size, np.full(len(starts), size, np.int64))
         return Block.single(column, Origin.of_file(self._name, starts))
-
-    def close(self) -> None:
-        """Leave the map open, because Blocks point into it. It is freed with the last Block."""

@@ -27,10 +27,7 @@ class IndexedRecordsSource(RowFilesSource):
     """Records of uncompressed local TFRecord files. A file is indexed when it is first opened."""
 
     kind: ClassVar[str] = "IndexedTFRecordDataset"
-
-    @property
-    def spec(self) -> Any:
-        return TensorSpec((), bytes)
+    spec: ClassVar[TensorSpec] = TensorSpec((), bytes)
 
     def open_rows(self, name: str) -> RowFile:
         return RecordRows(name)
@@ -90,9 +87,6 @@ class RecordRows(RowFile):
         column = BytesColumn((chunk.buffer,), chunk.starts, chunk.lengths)
         return Block.single(column, Origin.of_file(self._name, chunk.offsets))
 
-    def close(self) -> None:
-        """Leave the map open, because Blocks point into it. It is freed with the last Block."""
-
 
 _HINT = "Write or copy the file again."
 _MOST = 4096  # records per call
@@ -103,10 +97,7 @@ class ArrayRecordSource(RowFilesSource):
     """Records of local ArrayRecord files. The end of each file states their number."""
 
     kind: ClassVar[str] = "ArrayRecordDataset"
-
-    @property
-    def spec(self) -> Any:
-        return TensorSpec((), bytes)
+    spec: ClassVar[TensorSpec] = TensorSpec((), bytes)
 
     def open_rows(self, name: str) -> RowFile:
         return ArrayRecordRows(name)
@@ -147,9 +138,6 @@ class ArrayRecordRows(RowFile):
         starts = np.cumsum(lengths) - lengths
         column = BytesColumn((np.frombuffer(b"".join(records), np.uint8),), starts, lengths)
         return Block.single(column, Origin.of_file(self._name, np.asarray(rows, np.int64)))
-
-    def close(self) -> None:
-        """Leave the reader open for other threads. It is freed with its last user."""
 
 
 def reader_class() -> Any:

@@ -91,19 +91,8 @@ class _KernelLines:
         seen, outer = np.zeros(len(self._slots), np.int64), np.zeros((len(self._objects), 2), np.int64)
         taken = np.zeros(3, np.int64)
         taken[json_tables.TEXTS] = len(self._texts)
-        native.parse(
-            *(
-                content,
-                chunk.starts - first,
-                self._keys,
-                self._slots,
-                self._objects,
-                seen,
-                outer,
-                json_tables.powers_of_ten(),
-            ),
-            *(values, sizes, missing, texts, items, taken, odd),
-        )
+        tables = self._keys, self._slots, self._objects, seen, outer, json_tables.powers_of_ten()
+        native.parse(content, chunk.starts - first, *tables, values, sizes, missing, texts, items, taken, odd)
         left = np.flatnonzero(odd)
         if len(left) == count:
             return [], left

@@ -447,8 +447,13 @@ def items_of(content, at, slots, slot, powers, texts, items, taken):
 
 
 @helper
-def line(content, at, row, keys, slots, objects, seen, outer, powers, values, sizes, missing, texts, items, taken):
-    """Read the line at `at`. Return the position after its object, or -1 if `json` must read the line."""
+def line(content, at, row, tables, out):
+    """Read the line at `at`. Return the position after its object, or -1 if `json` must read the line.
+
+    `tables` and `out` are arguments of `parse`.
+    """
+    keys, slots, objects, seen, outer, powers = tables
+    values, sizes, missing, texts, items, taken = out
     at = behind_space(content, at)
     if content[U(at)] != _OPEN:
         return N(-1)
@@ -564,13 +569,11 @@ def parse(content, starts, keys, slots, objects, seen, outer, powers, values, si
     `taken` has the used sizes of `texts` and `items`, and the number of missing values. `odd` is all zeros and becomes
     1 for lines that `json` must read.
     """
+    tables, out = (keys, slots, objects, seen, outer, powers), (values, sizes, missing, texts, items, taken)
     for row in range(starts.size):
         texts_before = taken[TEXTS]
         items_before = taken[ITEMS]
-        end = line(
-            *(content, starts[row], row, keys, slots, objects, seen, outer, powers),
-            *(values, sizes, missing, texts, items, taken),
-        )
+        end = line(content, starts[row], row, tables, out)
         if end < 0 or content[U(end)] != _LINE_END:
             taken[TEXTS] = texts_before
             taken[ITEMS] = items_before

@@ -333,9 +333,6 @@ class LmdbRows(RowFile):
         places = np.array([entry.offset for entry in entries], np.int64)
         return Block(_STRUCTURE, columns, len(entries), Origin.of_file(self._file.name, places))
 
-    def close(self) -> None:
-        """Leave the file open, because another thread may be reading. It is closed with its last user."""
-
 
 def _column(values: list[bytes]) -> BytesColumn:
     lengths = np.array([len(value) for value in values], np.int64)

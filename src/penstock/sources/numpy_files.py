@@ -148,9 +148,6 @@ class ArrayRows(RowFile):
         with _reading(self._name):
             return Block(self._structure, [_column(part) for part in parts], size, origin)
 
-    def close(self) -> None:
-        """Leave the arrays, because Blocks may point into them. They are freed with the last Block."""
-
 
 def _column(part: np.ndarray) -> Column:
     leaf = as_leaf(part)

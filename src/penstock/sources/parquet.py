@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.forked import new_lock
 from penstock.sources.arrow_pieces import (
     RECENT,
     ArrowPiece,
     Columns,
     LostPiece,
     Piece,
+    PieceRows,
     content_of,
     damaged,
     gather_pieces,
     reading,
 )
-from penstock.sources.row_files import RowFile, RowFilesSource, gather
+from penstock.sources.row_files import RowFile, RowFilesSource
 
 _PIECE = 1 << 23  # bytes of decoded rows at a time
 _MOST_ROWS = 1 << 16
@@ -51,7 +51,7 @@ def _sizes(meta: Any) -> list[int]:
     return sizes
 
 
-class ParquetRows(RowFile):
+class ParquetRows(PieceRows):
     """One Parquet file.
 
     An iteration decodes some megabytes at a time. Access by number decodes whole row groups, and caches recent ones.
@@ -60,12 +60,9 @@ class ParquetRows(RowFile):
     def __init__(self, name: str, columns: Columns) -> None:
         import pyarrow.parquet
 
-        self._name = name
-        self._columns = columns
-        self._lock = new_lock()
+        super().__init__(name, columns)
         self._stream: Iterator[Piece] = iter(())
         self._group = -1
-        self._piece: Piece | None = None
         content = content_of(name)[1]
         try:
             with reading(name):
@@ -75,16 +72,7 @@ class ParquetRows(RowFile):
         except BaseException:
             content.close()
             raise
-        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-        self.size = int(self._starts[-1])
-
-    def part(self, start: int, stop: int) -> Block:
-        with self._lock:
-            if self._piece is None or not self._piece.first <= start < self._piece.stop:
-                self._piece = self._find(start)
-                RECENT.at(self, self._piece.nbytes)
-            piece = self._piece
-        return piece.rows(start, min(stop, piece.stop))
+        self._count(sizes)
 
     def _find(self, row: int) -> Piece:
         """Return the piece with a row: a later piece of the current group, or a piece read from the group's start."""
@@ -111,15 +99,12 @@ class ParquetRows(RowFile):
         except Exception as error:
             yield LostPiece(first, stop, damaged(self._name, error))
 
-    def rows_at(self, rows: np.ndarray) -> Block:
-        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_group)
-
     def _of_group(self, group: int, rows: np.ndarray) -> Block:
         with self._lock:
             pieces = RECENT.get(self, group, lambda: list(self._pieces(group)))
         return gather_pieces(pieces, rows)
 
     def close(self) -> None:
-        self._stream, self._piece, self._group = iter(()), None, -1
-        RECENT.at(self, 0)
+        super().close()
+        self._stream, self._group = iter(()), -1
         self._file.close()

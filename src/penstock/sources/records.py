@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -20,11 +20,8 @@ class RecordsSource(StringsSource):
     """Byte strings, each with its file and offset."""
 
     kind: ClassVar[str] = "TFRecordDataset"
+    spec: ClassVar[TensorSpec] = TensorSpec((), bytes)
     index_hint: ClassVar[str] = "IndexedTFRecordDataset reads uncompressed TFRecord files by number."
-
-    @property
-    def spec(self) -> Any:
-        return TensorSpec((), bytes)
 
     def open_file(self, name: str, place: Place) -> FileReader:
         from penstock.io.tfrecord.reader import RecordReader

@@ -46,9 +46,12 @@ class RowFile(ABC):
     def rows_at(self, rows: np.ndarray) -> Block:
         """Return the rows with these numbers, in order. Several threads may call it at once."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Close the file. Idempotent. Returned Blocks stay valid."""
+    def close(self) -> None:  # noqa: B027 - many files stay open
+        """Close the file. Idempotent. Returned Blocks stay valid.
+
+        By default, leave it open: Blocks may point into its map, or another thread may read it. It is freed with its
+        last user.
+        """
 
 
 class _Ordered(RowFile):

@@ -191,9 +191,6 @@ class _Samples(RowFile):
             raise error from error.__cause__
         return block
 
-    def close(self) -> None:
-        """Leave the map open, because Blocks point into it. It is freed with the last Block."""
-
 
 def _spec(block: Block) -> Any:
     return block.structure.build([any_extent(spec) for spec in block.specs()])

@@ -37,8 +37,7 @@ class Reader(ABC):
     def position(self) -> Position:
         """Return the position after the last element read, for `Source.open`."""
 
-    @abstractmethod
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - many readers have no files
         """Close files. Idempotent."""
 
 
@@ -183,9 +182,6 @@ class IndexReader(Reader):
     def position(self) -> int:
         return self._at
 
-    def close(self) -> None:
-        """Do nothing, because no resource is open."""
-
 
 class FetchedSource(IndexedSource):
     """A source with expensive elements. A failing element is found without fetching its neighbours again."""
@@ -251,9 +247,6 @@ class _FetchedReader(Reader):
 
     def position(self) -> Position:
         return self._at
-
-    def close(self) -> None:
-        """Do nothing, because no resource is open."""
 
 
 @dataclass(frozen=True)

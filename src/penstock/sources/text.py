@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,10 +18,7 @@ class TextLineSource(StringsSource):
     """Byte strings without their line ends, each with its file and offset."""
 
     kind: ClassVar[str] = "TextLineDataset"
-
-    @property
-    def spec(self) -> Any:
-        return TensorSpec((), bytes)
+    spec: ClassVar[TensorSpec] = TensorSpec((), bytes)
 
     def open_file(self, name: str, place: Place) -> FileReader:
         lines = LineReader(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)

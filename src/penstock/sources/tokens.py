@@ -154,9 +154,6 @@ class _Windows(RowFile):
     def _taken(self, windows: np.ndarray, which: slice | np.ndarray) -> np.ndarray:
         return np.require(windows[which], self._dtype, ("C", "A"))
 
-    def close(self) -> None:
-        """Leave the map open, because Blocks may point into it. It is freed with the last Block."""
-
 
 def segments(bounds: np.ndarray, starts: np.ndarray, length: int) -> list[np.ndarray]:
     """Return the numbers of the documents in each window, from 1 on, and the positions in them.

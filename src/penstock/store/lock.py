@@ -132,15 +132,7 @@ def use(folder: str) -> Lock:
 
 def hold(folder: str) -> Lock | None:
     """Return a lock on the folder itself, without a lock file, or None if another process has it. Raises OSError."""
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if _locked(handle, "LOCK_EX"):
-            return Lock(handle)
-    except BaseException:
-        os.close(handle)
-        raise
-    os.close(handle)
-    return None
+    return _taken(folder, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def unused(folder: str) -> Lock | None:
@@ -149,14 +141,17 @@ def unused(folder: str) -> Lock | None:
     None if a process uses the entry, or if no process has ever called `use` for it.
     """
     try:
-        handle = os.open(Path(folder, _USERS), os.O_RDWR | OWN)
+        return _taken(Path(folder, _USERS), os.O_RDWR | OWN)
     except OSError:
         return None
+
+
+def _taken(path: str | Path, flags: int) -> Lock | None:
+    """Return a lock on a file that exists, or None if another process has it."""
+    handle = os.open(path, flags)
     try:
         if _locked(handle, "LOCK_EX"):
             return Lock(handle)
-    except OSError:
-        pass
     except BaseException:
         os.close(handle)
         raise

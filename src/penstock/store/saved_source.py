@@ -18,7 +18,7 @@ from penstock.block.structure import flatten
 from penstock.errors import NotFoundError
 from penstock.forked import new_lock, new_rlock
 from penstock.io.storage import is_url
-from penstock.sources.arrow_pieces import RECENT, Piece
+from penstock.sources.arrow_pieces import RECENT, BlockPiece, Piece
 from penstock.sources.row_files import gather
 from penstock.sources.source import IndexedSource
 from penstock.store.chunk import Chunk
@@ -114,22 +114,6 @@ class SavedSource(IndexedSource):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out open files."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
-
-
-class _BatchPiece(Piece):
-    """A record batch, as a Block."""
-
-    def __init__(self, block: Block, first: int, nbytes: int) -> None:
-        self._block = block
-        self.first = first
-        self.stop = first + block.size
-        self.nbytes = nbytes
-
-    def rows(self, start: int, stop: int) -> Block:
-        return self._block.slice(start - self.first, stop - self.first)
-
-    def rows_at(self, rows: np.ndarray) -> Block:
-        return self._block.take(rows - self.first)
 
 
 class _ChunkTable:
@@ -230,7 +214,7 @@ class _ChunkTable:
         file = self._file(number)
         block = file.block(batch, self._structure)
         first = int(self._begins[number]) + batch * self._chunks[number].rows
-        return _BatchPiece(block, first, file.holds(block) + (1 << 10))
+        return BlockPiece(block, first, file.holds(block) + (1 << 10))
 
     def _file(self, number: int) -> ChunkFile:
         file = self._known(number)

@@ -1,4 +1,4 @@
-"""What tells two elements apart: structure, type, dtype, shape, bits."""
+"""The first difference between two elements: structure, type, dtype, shape, bits."""
 
 from __future__ import annotations
 

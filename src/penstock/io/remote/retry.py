@@ -9,6 +9,7 @@ from random import Random
 from typing import TypeVar
 
 from penstock.errors import InvalidArgumentError, NotFoundError, PenstockError, PermissionDeniedError, UnavailableError
+from penstock.functions.code import words
 from penstock.hints import redacted
 from penstock.io.remote.system import scheme_of, settings
 
@@ -17,25 +18,14 @@ Result = TypeVar("Result")
 _FIRST, _LONGEST = 0.1, 10.0  # seconds: limits of the first pause, and of any pause
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 509})
 _REFUSED = frozenset({401, 403})
-_ERRNOS = frozenset(
+_ERRNOS = {
     getattr(errno, name)
-    for name in (
-        "EAGAIN",
-        "EBUSY",
-        "ECONNABORTED",
-        "ECONNREFUSED",
-        "ECONNRESET",
-        "EHOSTUNREACH",
-        "EINTR",
-        "EIO",
-        "ENETDOWN",
-        "ENETRESET",
-        "ENETUNREACH",
-        "EPIPE",
-        "ETIMEDOUT",
+    for name in words(
+        "EAGAIN EBUSY ECONNABORTED ECONNREFUSED ECONNRESET EHOSTUNREACH EINTR EIO ENETDOWN ENETRESET ENETUNREACH EPIPE "
+        "ETIMEDOUT"
     )
     if hasattr(errno, name)
-)
+}
 _LIBRARIES = ("aiohttp", "aiobotocore", "botocore", "urllib3", "requests", "google", "gcsfs", "hdfs_native", "httpx")
 _CONNECTION = ("Connection", "Timeout", "Disconnected", "Payload", "Incomplete", "Chunked", "Transport", "HTTPClient")
 _CREDENTIALS = ("NoCredentials", "PartialCredentials", "TokenRetrieval", "UnauthorizedSSO", "DefaultCredentials")

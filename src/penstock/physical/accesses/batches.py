@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import ListColumn
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
-from penstock.physical.access import Access, access, accessible, obstacle, scattered
+from penstock.physical.access import Access, access, accessible, all_failed, obstacle, scattered
 from penstock.physical.accesses.single import mapped
 from penstock.physical.lower import Lowering
-from penstock.physical.stages.batch import first_extents, stack_block, taken_apart
-from penstock.physical.stages.grouped import Stack
-from penstock.physical.stages.padded import Padder, Sparser, ragged_block
+from penstock.physical.stages.batch import first_extents, taken_apart
+from penstock.physical.stages.padded import stack_of
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.plan import batching, fused, ops
 from penstock.plan.counted import Unbatch, rows_of
@@ -23,14 +23,14 @@ from penstock.plan.node import INFINITE_CARDINALITY
 
 
 class _GroupsAccess(Access):
-    """Joins every `size` neighbours with `stack`. A group with a failed element is a failure."""
+    """Joins neighbours to batches. A group with a failed element is a failure."""
 
-    def __init__(self, elements: Access, node: ops.Batch | batching.BatchNode, stack: Stack) -> None:
+    def __init__(self, elements: Access, node: ops.Batch | batching.BatchNode) -> None:
         self._elements = elements
         self._batch_size = node.batch_size
         self._drop_remainder = node.drop_remainder
         self._context = Context(stage=node.label, where=node.where)
-        self._stack = stack
+        self._stack = stack_of(node)
 
     @property
     def size(self) -> int:
@@ -77,43 +77,30 @@ class _GroupsAccess(Access):
 
 
 @accessible(ops.Batch)
-def _batch(node: ops.Batch, lowering: Lowering) -> Access:
-    return _GroupsAccess(access(node.input, lowering), node, stack_block)
+@accessible(batching.PaddedBatch)
+@accessible(batching.RaggedBatch)
+@accessible(batching.BatchOfSlices)
+@accessible(batching.SparseBatch)
+def _batch(node: ops.Batch | batching.BatchNode, lowering: Lowering) -> Access:
+    return _GroupsAccess(access(node.input, lowering), node)
 
 
 @accessible(fused.MapAndBatch)
 def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Access:
-    return _GroupsAccess(mapped(access(node.input, lowering), node.steps, lowering), node.batch, stack_block)
+    return _GroupsAccess(mapped(access(node.input, lowering), node.steps, lowering), node.batch)
 
 
-@accessible(batching.PaddedBatch)
-def _padded_batch(node: batching.PaddedBatch, lowering: Lowering) -> Access:
-    return _GroupsAccess(access(node.input, lowering), node, Padder(node.paddings))
-
-
-@accessible(batching.RaggedBatch)
-@accessible(batching.BatchOfSlices)
-def _ragged_batch(node: batching.RaggedBatch, lowering: Lowering) -> Access:
-    stack = partial(ragged_block, dims=node.ragged_dims(), row_splits_dtype=node.row_splits_dtype)
-    return _GroupsAccess(access(node.input, lowering), node, stack)
-
-
-@accessible(batching.SparseBatch)
-def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Access:
-    return _GroupsAccess(access(node.input, lowering), node, Sparser(node.row_shape, node.check))
-
-
+@dataclass(eq=False)
 class _SlicesAccess(Access):
     """The slices of elements.
 
     All elements but the last have `each` slices. Every slice of a failed element is a failure.
     """
 
-    def __init__(self, elements: Access, each: int, total: Callable[[], int], context: Context) -> None:
-        self._elements = elements
-        self._each = each
-        self._total_of = total
-        self._context = context
+    _elements: Access
+    _each: int
+    _total_of: Callable[[], int]
+    _context: Context
 
     @cached_property
     def _total(self) -> int:
@@ -153,7 +140,7 @@ class _SlicesAccess(Access):
             if isinstance(slices, Block):
                 parts.append((places[mine], Stretch(slices.take(inner[mine]))))
             else:
-                parts.append((places[mine], Stretch(None, tuple((i, slices) for i in range(len(mine))))))
+                parts.append((places[mine], all_failed(slices, len(mine))))
         return parts
 
     def _apart(self, block: Block, numbers: np.ndarray) -> Block | Exception:

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.structure import Structure, nest
+from penstock.block.structure import Structure
 from penstock.errors import Context, UnimplementedError, annotate
 from penstock.forked import new_lock
-from penstock.keys import fold
-from penstock.physical.access import Access, access, accessible, require_access, scattered
+from penstock.physical.access import Access, FunctionAccess, access, accessible, all_failed, by_part, require_access
 from penstock.physical.key_order import ordered
 from penstock.physical.lower import Lowering, opener
 from penstock.physical.memory import FillingLog
+from penstock.physical.stages.combine import zipped
 from penstock.physical.stretch import Stretch, failed
 from penstock.plan import ops
 from penstock.plan.inputs import Concatenate, Zip
@@ -24,33 +24,6 @@ from penstock.plan.node import INFINITE_CARDINALITY
 _MOST_TURNS = 64  # repetitions of which the access is stored
 _MOST_OPENED = 1024  # data sets of a flat_map of which the access is stored
 _AT_ONCE = 256  # elements whose data sets are created together
-
-
-class _ZippedAccess(Access):
-    """Joins one element of each part. If several parts fail, the error is that of the first failed part."""
-
-    def __init__(self, parts: tuple[Access, ...], structure: Structure) -> None:
-        self._parts = parts
-        self._structure = structure
-
-    @property
-    def size(self) -> int:
-        finite = [part.size for part in self._parts if part.size != INFINITE_CARDINALITY]
-        return min(finite) if finite else INFINITE_CARDINALITY
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        found = [part.rows(numbers) for part in self._parts]
-        errors = {place: error for part in reversed(found) for place, error in part.failures}
-        failures = tuple(sorted(errors.items(), key=lambda failed: failed[0]))
-        if len(failures) == len(numbers):
-            return Stretch(None, failures)
-        kept = np.delete(np.arange(len(numbers)), [place for place, _ in failures])
-        return Stretch(self._joined([_at(part, kept) for part in found]), failures)
-
-    def _joined(self, blocks: list[Block]) -> Block:
-        structure = nest(self._structure, [block.structure for block in blocks])
-        origin = next((block.origin for block in blocks if block.origin is not None), None)
-        return Block(structure, [column for block in blocks for column in block.columns], blocks[0].size, origin)
 
 
 def _at(stretch: Stretch, places: np.ndarray) -> Block:
@@ -64,33 +37,37 @@ def _at(stretch: Stretch, places: np.ndarray) -> Block:
 
 @accessible(Zip)
 def _zip(node: Zip, lowering: Lowering) -> Access:
-    return _ZippedAccess(tuple(access(part, lowering) for part in node.parts), node.structure)
+    """Join one element of each part. If several parts fail, the error is that of the first failed part."""
+    parts = [access(part, lowering) for part in node.parts]
+
+    def size() -> int:
+        finite = [part.size for part in parts if part.size != INFINITE_CARDINALITY]
+        return min(finite) if finite else INFINITE_CARDINALITY
+
+    def rows(numbers: np.ndarray) -> Stretch:
+        found = [part.rows(numbers) for part in parts]
+        errors = {place: error for part in reversed(found) for place, error in part.failures}
+        failures = tuple(sorted(errors.items(), key=lambda failed: failed[0]))
+        if len(failures) == len(numbers):
+            return Stretch(None, failures)
+        kept = np.delete(np.arange(len(numbers)), [place for place, _ in failures])
+        return Stretch(zipped([_at(part, kept) for part in found], node.structure), failures)
+
+    return FunctionAccess(size, rows)
 
 
-class _SequenceAccess(Access):
-    """Streams one after another. `split` maps indices to pairs of stream number and index in the stream."""
+def _sequence(
+    size: Callable[[], int],
+    split: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    stream: Callable[[int], Access],
+) -> Access:
+    """Return streams one after another. `split` maps indices to pairs of stream number and index in the stream."""
 
-    def __init__(
-        self,
-        size: Callable[[], int],
-        split: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-        stream: Callable[[int], Access],
-    ) -> None:
-        self._size = size
-        self._split = split
-        self._stream = stream
+    def rows(numbers: np.ndarray) -> Stretch:
+        which, inner = split(numbers)
+        return by_part(which, lambda index, places: stream(index).rows(inner[places]))
 
-    @property
-    def size(self) -> int:
-        return self._size()
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        which, inner = self._split(numbers)
-        parts = []
-        for index in np.unique(which).tolist():
-            places = np.flatnonzero(which == index)
-            parts.append((places, self._stream(index).rows(inner[places])))
-        return parts[0][1] if len(parts) == 1 else scattered(parts)
+    return FunctionAccess(size, rows)
 
 
 @accessible(Concatenate)
@@ -107,7 +84,7 @@ def _concatenate(node: Concatenate, lowering: Lowering) -> Access:
         behind = (numbers >= first.size).astype(np.int64)
         return behind, numbers - first.size * behind
 
-    return _OrderedAccess(_SequenceAccess(size, split, lambda index: second if index else first))
+    return _ordered(_sequence(size, split, lambda index: second if index else first))
 
 
 @accessible(ops.Repeat)
@@ -119,8 +96,7 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Access:
         if found is None:
             if len(turns) >= _MOST_TURNS:
                 turns.clear()
-            epoch = _epoch(node.count, lowering.epoch, index)
-            found = turns[index] = access(node.input, replace(lowering, epoch=epoch))
+            found = turns[index] = access(node.input, lowering.turn(node.count, index))
         return found
 
     one = turn(0)
@@ -135,35 +111,23 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Access:
             return np.zeros_like(numbers), numbers
         return np.divmod(numbers, one.size)
 
-    return _SequenceAccess(size, split, turn)
+    return _sequence(size, split, turn)
 
 
-def _epoch(count: int, epoch: int, index: int) -> int:
-    """Return the epoch of repetition `index`, as in `builders.core`."""
-    if count > 0:
-        return epoch * count + index
-    return fold(epoch, index) if epoch else index
+def _ordered(elements: Access) -> Access:
+    """Return the elements with dict keys in the order of the first element."""
+    order: list[Structure] = []
 
-
-class _OrderedAccess(Access):
-    """Elements by index, with dict keys in the order of the first element."""
-
-    def __init__(self, elements: Access) -> None:
-        self._elements = elements
-        self._first: Structure | None = None
-
-    @property
-    def size(self) -> int:
-        return self._elements.size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        found = self._elements.rows(numbers)
+    def rows(numbers: np.ndarray) -> Stretch:
+        found = elements.rows(numbers)
         if found.block is None or not found.block.structure.has_names:
             return found
-        if self._first is None:
-            first = found if numbers[0] == 0 else self._elements.rows(np.zeros(1, np.int64))
-            self._first = found.block.structure if first.block is None else first.block.structure
-        return replace(found, block=ordered(found.block, self._first))
+        if not order:
+            first = found if numbers[0] == 0 else elements.rows(np.zeros(1, np.int64))
+            order.append(found.block.structure if first.block is None else first.block.structure)
+        return replace(found, block=ordered(found.block, order[0]))
+
+    return FunctionAccess(lambda: elements.size, rows)
 
 
 class _OpenedAccess(Access):
@@ -191,15 +155,14 @@ class _OpenedAccess(Access):
     def rows(self, numbers: np.ndarray) -> Stretch:
         begins = self._laid_out()
         which = np.searchsorted(begins if self._endless else begins[:-1], numbers, side="right") - 1
-        parts = []
-        for index in np.unique(which).tolist():
-            places = np.flatnonzero(which == index)
+
+        def rows_of(index: int, places: np.ndarray) -> Stretch:
             inner = self._inner(index)
             if isinstance(inner, Exception):
-                parts.append((places, Stretch(None, tuple((at, inner) for at in range(len(places))))))
-            else:
-                parts.append((places, inner.rows(numbers[places] - begins[index])))
-        return parts[0][1] if len(parts) == 1 else scattered(parts)
+                return all_failed(inner, len(places))
+            return inner.rows(numbers[places] - begins[index])
+
+        return by_part(which, rows_of)
 
     def _laid_out(self) -> np.ndarray:
         with self._lock:

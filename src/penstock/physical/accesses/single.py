@@ -12,9 +12,17 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, annotate
-from penstock.keys import fold
 from penstock.permutation import permutation
-from penstock.physical.access import Access, access, accessible, scattered, stretch_of
+from penstock.physical.access import (
+    Access,
+    FunctionAccess,
+    access,
+    accessible,
+    all_failed,
+    by_part,
+    scattered,
+    stretch_of,
+)
 from penstock.physical.lower import Lowering, transform_of
 from penstock.physical.stages.cardinality import other_cardinality
 from penstock.physical.stages.located import located
@@ -30,68 +38,54 @@ from penstock.sources.source import IndexedSource
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
-class _RowsAccess(Access):
-    """The rows of a source."""
-
-    def __init__(self, source: IndexedSource, context: Context, *, provenance: bool) -> None:
-        self._source = source
-        self._context = context
-        self._provenance = provenance
-
-    @property
-    def size(self) -> int:
-        try:
-            return self._source.count()
-        except Exception as error:
-            annotate(error, self._context)
-            raise
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        pieces: list[Block | Exception] = []
-        at = 0
-        for piece in self._source.pieces_at(numbers):
-            if isinstance(piece, Exception):
-                annotate(piece, replace(self._context, element=int(numbers[at])))
-                at += 1
-            else:
-                at += piece.size
-                if self._provenance:
-                    piece = located(piece, self._source, numbers[at - piece.size : at])
-            pieces.append(piece)
-        return stretch_of(pieces)
-
-
 def _no_index(node: Scan) -> str | None:
     return None if isinstance(node.source, IndexedSource) else "has no index"
 
 
 @accessible(Scan, unless=_no_index)
 def _scan(node: Scan, lowering: Lowering) -> Access:
-    assert isinstance(node.source, IndexedSource)
-    return _RowsAccess(node.source, Context(node.label, node.where), provenance=lowering.provenance)
+    source, context = node.source, Context(node.label, node.where)
+    assert isinstance(source, IndexedSource)
+
+    def size() -> int:
+        try:
+            return source.count()
+        except Exception as error:
+            annotate(error, context)
+            raise
+
+    def rows(numbers: np.ndarray) -> Stretch:
+        pieces: list[Block | Exception] = []
+        at = 0
+        for piece in source.pieces_at(numbers):
+            if isinstance(piece, Exception):
+                annotate(piece, replace(context, element=int(numbers[at])))
+                at += 1
+            else:
+                at += piece.size
+                if lowering.provenance:
+                    piece = located(piece, source, numbers[at - piece.size : at])
+            pieces.append(piece)
+        return stretch_of(pieces)
+
+    return FunctionAccess(size, rows)
 
 
-class ChangedAccess(Access):
-    """The elements of another Access, changed one for one by `change(block, numbers)`, a Block at a time."""
+def changed(elements: Access, change: Callable[[Block, np.ndarray], Stretch]) -> Access:
+    """Return elements changed one for one by `change(block, numbers)`, a Block at a time."""
 
-    def __init__(self, elements: Access, change: Callable[[Block, np.ndarray], Stretch]) -> None:
-        self._elements = elements
-        self._change = change
-
-    @property
-    def size(self) -> int:
-        return self._elements.size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        found = self._elements.rows(numbers)
+    def rows(numbers: np.ndarray) -> Stretch:
+        found = elements.rows(numbers)
         if found.block is None:
             return found
         if not found.failures:
-            return self._change(found.block, numbers)
+            return change(found.block, numbers)
         failed = np.array([place for place, _ in found.failures])
         left = np.delete(np.arange(found.size), failed)
         errors = Stretch(None, tuple((i, error) for i, (_, error) in enumerate(found.failures)))
-        return scattered([(left, self._change(found.block, numbers[left])), (failed, errors)])
+        return scattered([(left, change(found.block, numbers[left])), (failed, errors)])
+
+    return FunctionAccess(lambda: elements.size, rows)
 
 
 def mapped(elements: Access, steps: Sequence[ops.Map], lowering: Lowering) -> Access:
@@ -106,7 +100,7 @@ def mapped(elements: Access, steps: Sequence[ops.Map], lowering: Lowering) -> Ac
     def change(block: Block, numbers: np.ndarray) -> Stretch:
         return run_all(transforms, block, Numbers(numbers, lowering.epoch))
 
-    return ChangedAccess(elements, change)
+    return changed(elements, change)
 
 
 @accessible(ops.Map)
@@ -131,31 +125,18 @@ def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Access:
         columns = [DenseColumn(node.start + numbers), *block.columns]
         return Stretch(block.with_columns(nest(_PAIR, [LEAF, block.structure]), columns))
 
-    return ChangedAccess(access(node.input, lowering), change)
+    return changed(access(node.input, lowering), change)
 
 
 @accessible(WithProvenance)
 def _with_provenance(node: WithProvenance, lowering: Lowering) -> Access:
     below = access(node.input, replace(lowering, provenance=True))
-    return ChangedAccess(below, lambda block, numbers: Stretch(with_provenance(block)))
+    return changed(below, lambda block, numbers: Stretch(with_provenance(block)))
 
 
-class _SelectAccess(Access):
-    """Elements of another Access under other indices: `number(n)` returns the indices there."""
-
-    def __init__(
-        self, elements: Access, size: Callable[[int], int], number: Callable[[np.ndarray], np.ndarray]
-    ) -> None:
-        self._elements = elements
-        self._size = size
-        self._number = number
-
-    @property
-    def size(self) -> int:
-        return self._size(self._elements.size)
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        return self._elements.rows(self._number(numbers))
+def _selected(elements: Access, size: Callable[[int], int], number: Callable[[np.ndarray], np.ndarray]) -> Access:
+    """Return the elements under other indices: `number(n)` returns the indices in `elements`."""
+    return FunctionAccess(lambda: size(elements.size), lambda numbers: elements.rows(number(numbers)))
 
 
 @accessible(ops.Take)
@@ -163,7 +144,7 @@ def _take(node: ops.Take, lowering: Lowering) -> Access:
     below = access(node.input, lowering)
     if node.count < 0:
         return below
-    return _SelectAccess(
+    return _selected(
         below,
         lambda size: node.count if size == INFINITE_CARDINALITY else min(size, node.count),
         lambda numbers: numbers,
@@ -177,7 +158,7 @@ def _skip(node: ops.Skip, lowering: Lowering) -> Access:
             return 0
         return size if size == INFINITE_CARDINALITY else max(size - node.count, 0)
 
-    return _SelectAccess(access(node.input, lowering), size_of, lambda numbers: numbers + node.count)
+    return _selected(access(node.input, lowering), size_of, lambda numbers: numbers + node.count)
 
 
 @accessible(ops.Shard)
@@ -185,57 +166,43 @@ def _shard(node: ops.Shard, lowering: Lowering) -> Access:
     def size_of(size: int) -> int:
         return size if size == INFINITE_CARDINALITY else max(-(-(size - node.index) // node.num_shards), 0)
 
-    return _SelectAccess(access(node.input, lowering), size_of, lambda numbers: node.index + numbers * node.num_shards)
+    return _selected(access(node.input, lowering), size_of, lambda numbers: node.index + numbers * node.num_shards)
 
 
 @accessible(GlobalShuffle)
 def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Access:
-    key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
-    if node.reshuffle_each_iteration:
-        key = fold(key, lowering.epoch)
-    below = access(node.input, lowering)
-    return _SelectAccess(below, lambda size: size, lambda numbers: permutation(key, below.size).at(numbers))
+    key, below = lowering.order_key(node), access(node.input, lowering)
+    return _selected(below, lambda size: size, lambda numbers: permutation(key, below.size).at(numbers))
 
 
 @accessible(Split)
 def _split(node: Split, lowering: Lowering) -> Access:
     chosen = np.frombuffer(node.numbers, np.int64)
-    return _SelectAccess(access(node.input, lowering), lambda size: len(chosen), lambda numbers: chosen[numbers])
-
-
-class _CountedAccess(Access):
-    """Elements whose number was declared. If there are more or fewer, the last position is an error."""
-
-    def __init__(self, elements: Access, node: AssertCardinality) -> None:
-        self._elements = elements
-        self._node = node
-
-    def _right(self) -> int:
-        """Return the number of elements before the error."""
-        sizes = self._elements.size, self._node.expected_cardinality
-        finite = [size for size in sizes if size != INFINITE_CARDINALITY]
-        return min(finite) if finite else INFINITE_CARDINALITY
-
-    @property
-    def size(self) -> int:
-        return self._right() + (self._elements.size != self._node.expected_cardinality)
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        right, node = self._right(), self._node
-        if self._elements.size == node.expected_cardinality or int(numbers.max()) < right:
-            return self._elements.rows(numbers)
-        found = None if right == node.expected_cardinality else right
-        error = other_cardinality(node.expected_cardinality, found, node.file, Context(node.label, node.where))
-        inside, behind = np.flatnonzero(numbers < right), np.flatnonzero(numbers >= right)
-        parts = [(behind, Stretch(None, tuple((place, error) for place in range(len(behind)))))]
-        if len(inside):
-            parts.append((inside, self._elements.rows(numbers[inside])))
-        return scattered(parts)
+    return _selected(access(node.input, lowering), lambda size: len(chosen), lambda numbers: chosen[numbers])
 
 
 @accessible(AssertCardinality)
 def _assert_cardinality(node: AssertCardinality, lowering: Lowering) -> Access:
-    return _CountedAccess(access(node.input, lowering), node)
+    """Return elements whose number was declared. If there are more or fewer, the last position is an error."""
+    elements, declared = access(node.input, lowering), node.expected_cardinality
+
+    def right() -> int:
+        """Return the number of elements before the error."""
+        finite = [size for size in (elements.size, declared) if size != INFINITE_CARDINALITY]
+        return min(finite) if finite else INFINITE_CARDINALITY
+
+    def rows(numbers: np.ndarray) -> Stretch:
+        count = right()
+        if elements.size == declared or int(numbers.max()) < count:
+            return elements.rows(numbers)
+        found = None if count == declared else count
+        error = other_cardinality(declared, found, node.file, Context(node.label, node.where))
+        return by_part(
+            numbers >= count,
+            lambda behind, places: all_failed(error, len(places)) if behind else elements.rows(numbers[places]),
+        )
+
+    return FunctionAccess(lambda: right() + (elements.size != declared), rows)
 
 
 @accessible(ops.Prefetch)

@@ -11,34 +11,28 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.errors import Context, FailedPreconditionError, annotate
 from penstock.forked import new_lock
-from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
+from penstock.physical.access import (
+    Access,
+    FunctionAccess,
+    access,
+    accessible,
+    all_failed,
+    by_part,
+    obstacle,
+    require_access,
+    scattered,
+)
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stages.located import drain, located
-from penstock.physical.storage import Storage, settled, storage_of
+from penstock.physical.storage import Storage, settled
 from penstock.physical.stretch import Stretch
 from penstock.plan.counted import in_files
 from penstock.plan.inputs import Scan
 from penstock.plan.storing import Cache, DiskCache, Snapshot
-from penstock.sources.arrow_pieces import RECENT, Piece
+from penstock.sources.arrow_pieces import RECENT, BlockPiece, Piece
 from penstock.sources.row_files import gather
 from penstock.store.memory import MemoryStore
 from penstock.store.saved_source import SavedSource
-
-
-class _MendedPiece(Piece):
-    """The recomputed elements of a damaged chunk."""
-
-    def __init__(self, block: Block, first: int) -> None:
-        self._block = block
-        self.first = first
-        self.stop = first + block.size
-        self.nbytes = block.nbytes
-
-    def rows(self, start: int, stop: int) -> Block:
-        return self._block.slice(start - self.first, stop - self.first)
-
-    def rows_at(self, rows: np.ndarray) -> Block:
-        return self._block.take(rows - self.first)
 
 
 class _MendingAccess(Access):
@@ -83,7 +77,7 @@ class _MendingAccess(Access):
         node, lowering = self._node, self._lowering
         # optimised as in an iteration, because the files contain states of the optimised plan
         below = lowering.optimise(node.input, lowering.options)
-        storage = storage_of(replace(node, input=below), lowering)
+        storage = Storage(replace(node, input=below), lowering)
         storage.refresh()
         if storage.entry.run != saved.manifest.run:
             return found
@@ -104,7 +98,12 @@ class _MendingAccess(Access):
         self, storage: Storage, saved: SavedSource, why: dict[int, Exception], number: int, numbers: np.ndarray
     ) -> Block:
         first = int(self._begins[number])
-        (piece,) = RECENT.get(self, number, lambda: [_MendedPiece(storage.again(number, why[number]), first)])
+
+        def mended() -> list[Piece]:
+            block = storage.again(number, why[number])
+            return [BlockPiece(block, first, block.nbytes)]
+
+        (piece,) = RECENT.get(self, number, mended)
         made = piece.rows_at(numbers)
         return located(made, saved, numbers) if self._lowering.provenance else made
 
@@ -113,26 +112,17 @@ def _read(node: Snapshot, saved: SavedSource, lowering: Lowering) -> Access:
     return access(Scan(source=saved, where=node.where), lowering)
 
 
-class _FilledAccess(Access):
-    """The elements that a cache stores for a plan without index. `fill` runs an iteration to fill the cache."""
+def _filled(fill: Callable[[], Access]) -> Access:
+    """Return the elements that a cache stores for a plan without index. `fill` runs an iteration to fill the cache."""
+    lock, found = new_lock(), list[Access]()
 
-    def __init__(self, fill: Callable[[], Access]) -> None:
-        self._fill = fill
-        self._lock = new_lock()
-        self._found: Access | None = None
+    def kept() -> Access:
+        with lock:
+            if not found:
+                found.append(fill())
+            return found[0]
 
-    @property
-    def size(self) -> int:
-        return self._kept().size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        return self._kept().rows(numbers)
-
-    def _kept(self) -> Access:
-        with self._lock:
-            if self._found is None:
-                self._found = self._fill()
-            return self._found
+    return FunctionAccess(lambda: kept().size, lambda numbers: kept().rows(numbers))
 
 
 def _fill_files(node: Snapshot, lowering: Lowering) -> Access:
@@ -170,7 +160,7 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
         mending = node.repairs and settled(node.input, lowering)
         return _MendingAccess(node, saved, lowering) if mending else _read(node, saved, lowering)
     if isinstance(node, DiskCache) and obstacle(node.input) is not None:
-        return _FilledAccess(partial(_fill_files, node, lowering))
+        return _filled(partial(_fill_files, node, lowering))
     found = in_files(node, options.seed, options.deterministic)
     require_access(
         found,
@@ -180,69 +170,47 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     return access(node.input, replace(lowering, epoch=0))
 
 
-class _PiecesAccess(Access):
-    """Blocks and errors, one after another."""
+def _in_turn(pieces: Sequence[Block | Exception]) -> Access:
+    """Return Blocks and errors, one after another."""
+    begins = np.cumsum([0, *(piece.size if isinstance(piece, Block) else 1 for piece in pieces)])
 
-    def __init__(self, pieces: Sequence[Block | Exception]) -> None:
-        self._pieces = pieces
-        self._begins = np.cumsum([0, *(piece.size if isinstance(piece, Block) else 1 for piece in pieces)])
-
-    @property
-    def size(self) -> int:
-        return int(self._begins[-1])
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        which = np.searchsorted(self._begins, numbers, side="right") - 1
-        parts = []
-        for index in np.unique(which).tolist():
-            places = np.flatnonzero(which == index)
-            piece = self._pieces[index]
+    def rows(numbers: np.ndarray) -> Stretch:
+        def rows_of(index: int, places: np.ndarray) -> Stretch:
+            piece = pieces[index]
             if isinstance(piece, Block):
-                parts.append((places, Stretch(piece.take(numbers[places] - self._begins[index]))))
-            else:
-                parts.append((places, Stretch(None, tuple((i, piece) for i in range(len(places))))))
-        return scattered(parts)
+                return Stretch(piece.take(numbers[places] - begins[index]))
+            return all_failed(piece, len(places))
 
+        return by_part(np.searchsorted(begins, numbers, side="right") - 1, rows_of)
 
-class _CachedAccess(Access):
-    """The elements of a cache after it is complete. Before, the elements are computed."""
-
-    def __init__(self, elements: Access, store: MemoryStore) -> None:
-        self._elements = elements
-        self._store = store
-        self._pieces: _PiecesAccess | None = None
-
-    @property
-    def size(self) -> int:
-        return self._elements.size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        if self._pieces is None:
-            self._look()
-        return self._elements.rows(numbers) if self._pieces is None else self._pieces.rows(numbers)
-
-    def _look(self) -> None:
-        blocks = self._store.blocks() if isinstance(self._store, MemoryStore) else None
-        if blocks is not None and sum(block.size for block in blocks) == self._elements.size:
-            self._pieces = _PiecesAccess(blocks)  # otherwise the fill had failures, which shifted the indices
+    return FunctionAccess(lambda: int(begins[-1]), rows)
 
 
 def _fill_memory(node: Cache, lowering: Lowering) -> Access:
     """Return all positions of an iteration. If some failed, the cache stores nothing, so they are stored here."""
     blocks = node.store.blocks()
     if blocks is not None:
-        return _PiecesAccess(blocks)
+        return _in_turn(blocks)
     pieces: list[Block | Exception] = []
     stage = lower(node, lowering.beside())
     try:
         drain(stage, node.label, node.cardinality, pieces)
     finally:
         stage.close()
-    return _PiecesAccess(node.store.blocks() or pieces)
+    return _in_turn(node.store.blocks() or pieces)
 
 
 @accessible(Cache)
 def _cache(node: Cache, lowering: Lowering) -> Access:
+    """Return the elements of a cache after it is complete. Before, the elements are computed."""
     if obstacle(node.input) is not None:
-        return _FilledAccess(partial(_fill_memory, node, lowering))
-    return _CachedAccess(access(node.input, replace(lowering, epoch=0)), node.store)
+        return _filled(partial(_fill_memory, node, lowering))
+    elements, stored = access(node.input, replace(lowering, epoch=0)), list[Access]()
+
+    def rows(numbers: np.ndarray) -> Stretch:
+        blocks = node.store.blocks() if isinstance(node.store, MemoryStore) and not stored else None
+        if blocks is not None and sum(block.size for block in blocks) == elements.size:
+            stored.append(_in_turn(blocks))  # otherwise the fill had failures, which shifted the indices
+        return stored[0].rows(numbers) if stored else elements.rows(numbers)
+
+    return FunctionAccess(lambda: elements.size, rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure, flatten
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
-from penstock.physical.builders.core import grouped, key_function, rows_of_batches
+from penstock.physical.builders.core import key_function, rows_of_batches
 from penstock.physical.key_function import whole_number
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
@@ -24,7 +23,7 @@ from penstock.physical.stages.grouped import BucketStage, Stack
 from penstock.physical.stages.groups import GroupByReducerStage, GroupByWindowStage
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
 from penstock.physical.stages.pack import PackStage
-from penstock.physical.stages.padded import Padder, Sparser, ragged_block
+from penstock.physical.stages.padded import Padder
 from penstock.physical.stages.token_batches import SortedTokenBatchesStage, TokenBatchesStage
 from penstock.physical.stages.window import WindowStage
 from penstock.plan import batching, grouping, packing
@@ -35,35 +34,11 @@ from penstock.plan.padding import Padding
 from penstock.sources.arrays import BlockSource, read_only
 
 
-@register(batching.PaddedBatch)
-def _padded_batch(node: batching.PaddedBatch, lowering: Lowering) -> Stage:
-    return grouped(node, lowering, Padder(node.paddings))
-
-
-@register(batching.RaggedBatch)
-@register(batching.BatchOfSlices)
-def _ragged_batch(node: batching.RaggedBatch, lowering: Lowering) -> Stage:
-    stack = partial(ragged_block, dims=node.ragged_dims(), row_splits_dtype=node.row_splits_dtype)
-    return grouped(node, lowering, stack)
-
-
-@register(batching.SparseBatch)
-def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Stage:
-    return grouped(node, lowering, Sparser(node.row_shape, node.check))
-
-
 @register(batching.Rebatch)
 def _rebatch(node: batching.Rebatch, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return RebatchStage(
-        upstream,
-        node.sizes,
-        node.label,
-        node.where,
-        drop_remainder=node.drop_remainder,
-        most=rows_of_batches(node.input),
-        memory=lowering.memory,
-    )
+    drop, most = node.drop_remainder, rows_of_batches(node.input)
+    return RebatchStage(upstream, node.sizes, node, drop_remainder=drop, most=most, memory=lowering.memory)
 
 
 @register(PadToCardinality)
@@ -71,7 +46,7 @@ def _pad_to_cardinality(node: PadToCardinality, lowering: Lowering) -> Stage:
     leaves, structure = flatten(node.element)
     specs = [leaf for leaf in leaves if isinstance(leaf, TensorSpec)]
     upstream = lower(node.input, lowering)
-    return PadToCardinalityStage(upstream, node.count, node.mask_key, structure, specs, node.label, node.where)
+    return PadToCardinalityStage(upstream, node.count, node.mask_key, structure, specs, node)
 
 
 @register(packing.Pack)
@@ -85,10 +60,7 @@ def _batch_by_tokens(node: packing.BatchByTokens, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     if node.sort_window is None:
         return TokenBatchesStage(upstream, node, vectorise=vectorise, memory=lowering.memory)
-    key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
-    if node.reshuffle_each_iteration:
-        key = fold(key, lowering.epoch)
-    chosen = key if node.shuffle_batches else None
+    chosen = lowering.order_key(node) if node.shuffle_batches else None
     return SortedTokenBatchesStage(upstream, node, chosen, vectorise=vectorise, memory=lowering.memory)
 
 

@@ -7,45 +7,41 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from penstock.keys import fold
 from penstock.physical.access import FetchTransform
 from penstock.physical.chained import Portioned, Stint
-from penstock.physical.executor import BatchTask, SegmentSettings, StageReader
+from penstock.physical.executor import BatchTask, SegmentSettings
 from penstock.physical.inner_plans import Opening
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, Service, lower, register, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
 from penstock.physical.stages.apply import ApplyStage
-from penstock.physical.stages.batch import UnbatchStage, stack_block
+from penstock.physical.stages.batch import UnbatchStage
 from penstock.physical.stages.cached import CachedStage
 from penstock.physical.stages.combine import AgreedStage, EnumerateStage, Rounds, SequenceStage, ZipStage
 from penstock.physical.stages.cut import ShardStage, SkipStage, TakeStage
-from penstock.physical.stages.grouped import GroupedStage, Stack
+from penstock.physical.stages.grouped import GroupedStage
 from penstock.physical.stages.interleave import InterleaveStage
 from penstock.physical.stages.located import LocatedStage, NumbersStage, ProvenanceStage
 from penstock.physical.stages.mix import Chooser, MixStage
+from penstock.physical.stages.padded import stack_of
 from penstock.physical.stages.scan import ScanStage
 from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.physical.stages.windowed import WindowedStage
 from penstock.physical.storage import settled
-from penstock.plan import counted, fused, inputs, ops
-from penstock.plan.batching import BatchNode
+from penstock.plan import batching, counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.node import Node, UnaryNode
-from penstock.plan.step_effects import opens_visibly
 from penstock.plan.storing import Cache
 from penstock.plan.visible import acts, is_called_ahead
 from penstock.plan.windows import WindowedFlatMap
 from penstock.store.memory import MemoryStore
 
-_WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map reads each input to its end
-
 
 @register(inputs.Scan)
 def _scan(node: inputs.Scan, lowering: Lowering) -> Stage:
-    stage = ScanStage(node.source, node.label, node.where)
+    stage = ScanStage(node.source, node)
     return LocatedStage(stage, node.source) if lowering.provenance else stage
 
 
@@ -108,23 +104,26 @@ def _batch_task(node: ops.Batch) -> BatchTask:
 def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     parallel = node.num_parallel_calls
     if parallel is None:
-        return grouped(node, lowering, stack_block)
+        return _grouped(node, lowering)
     upstream = lower(node.input, lowering.deeper())
     ordered = lowering.ordered(node.deterministic)
     settings = SegmentSettings(parallel, ordered, lowering.depth, _batch_task(node))
     return lowering.executor_of(node).segment(upstream, (), settings)
 
 
-def grouped(node: ops.Batch | BatchNode, lowering: Lowering, stack: Stack) -> Stage:
-    """Return the stage of a step that joins neighbours with `stack`, in the consumer's thread."""
-    size, label, where, drop = node.batch_size, node.label, node.where, node.drop_remainder
-    upstream = lower(node.input, lowering)
-    return GroupedStage(upstream, size, stack, label, where, drop_remainder=drop, memory=lowering.memory)
+@register(batching.PaddedBatch)
+@register(batching.RaggedBatch)
+@register(batching.BatchOfSlices)
+@register(batching.SparseBatch)
+def _grouped(node: ops.Batch | batching.BatchNode, lowering: Lowering) -> Stage:
+    """Return the stage of a step that joins neighbours in the consumer's thread."""
+    upstream, size, stack = lower(node.input, lowering), node.batch_size, stack_of(node)
+    return GroupedStage(upstream, size, stack, node, drop_remainder=node.drop_remainder, memory=lowering.memory)
 
 
 @register(counted.Unbatch)
 def _unbatch(node: counted.Unbatch, lowering: Lowering) -> Stage:
-    return UnbatchStage(lower(node.input, lowering), node.label, node.where, rows_of_batches(node.input))
+    return UnbatchStage(lower(node.input, lowering), node, rows_of_batches(node.input))
 
 
 def rows_of_batches(node: Node) -> int | None:
@@ -135,18 +134,8 @@ def rows_of_batches(node: Node) -> int | None:
 
 @register(ops.Shuffle)
 def _shuffle(node: ops.Shuffle, lowering: Lowering) -> Stage:
-    key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
-    if node.reshuffle_each_iteration:
-        key = fold(key, lowering.epoch)
-    return ShuffleStage(
-        lower(node.input, lowering),
-        node.buffer_size,
-        key,
-        node.label,
-        node.where,
-        memory=lowering.memory,
-        cardinality=node.input.cardinality,
-    )
+    upstream, key, count = lower(node.input, lowering), lowering.order_key(node), node.input.cardinality
+    return ShuffleStage(upstream, node.buffer_size, key, node, memory=lowering.memory, cardinality=count)
 
 
 @register(ops.Repeat)
@@ -155,7 +144,7 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
         return lower(node.input, lowering.turn(node.count, index))
 
     may_grow = _may_grow(node.input, lowering)
-    return SequenceStage(build, node.count, node.label, node.where, alike=True, may_grow=may_grow)
+    return SequenceStage(build, node.count, node, alike=True, may_grow=may_grow)
 
 
 def _may_grow(plan: Node, lowering: Lowering) -> bool:
@@ -166,7 +155,7 @@ def _may_grow(plan: Node, lowering: Lowering) -> bool:
 @register(inputs.Concatenate)
 def _concatenate(node: inputs.Concatenate, lowering: Lowering) -> Stage:
     streams = _streams(node, lowering)
-    return streams if node.spec is not None else AgreedStage(streams, node.label, node.where, any_rank=node.any_rank)
+    return streams if node.spec is not None else AgreedStage(streams, node, any_rank=node.any_rank)
 
 
 def _streams(node: inputs.Concatenate, lowering: Lowering) -> SequenceStage:
@@ -182,33 +171,33 @@ def _streams(node: inputs.Concatenate, lowering: Lowering) -> SequenceStage:
         return lower(part, lowering)
 
     may_grow = any(_may_grow(part, lowering) for part in node.parts)
-    return SequenceStage(built, len(node.parts), node.label, node.where, may_grow=may_grow)
+    return SequenceStage(built, len(node.parts), node, may_grow=may_grow)
 
 
 @register(inputs.Zip)
 def _zip(node: inputs.Zip, lowering: Lowering) -> Stage:
-    return ZipStage(tuple(lower(part, lowering) for part in node.parts), node.structure, node.label, node.where)
+    return ZipStage(tuple(lower(part, lowering) for part in node.parts), node.structure, node)
 
 
 @register(ops.Take)
 def _take(node: ops.Take, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return upstream if node.count < 0 else TakeStage(upstream, node.count, node.label, node.where)
+    return upstream if node.count < 0 else TakeStage(upstream, node.count, node)
 
 
 @register(ops.Skip)
 def _skip(node: ops.Skip, lowering: Lowering) -> Stage:
-    return SkipStage(lower(node.input, lowering), node.count, node.label, node.where)
+    return SkipStage(lower(node.input, lowering), node.count, node)
 
 
 @register(ops.Shard)
 def _shard(node: ops.Shard, lowering: Lowering) -> Stage:
-    return ShardStage(lower(node.input, lowering), node.num_shards, node.index, node.label, node.where)
+    return ShardStage(lower(node.input, lowering), node.num_shards, node.index, node)
 
 
 @register(ops.Enumerate)
 def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Stage:
-    return EnumerateStage(lower(node.input, lowering), node.start, node.label, node.where)
+    return EnumerateStage(lower(node.input, lowering), node.start, node)
 
 
 @register(ops.Prefetch)
@@ -227,61 +216,34 @@ def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
 @register(Cache)
 def _cache(node: Cache, lowering: Lowering) -> Stage:
     # one stored iteration serves all epochs, so it always has the random numbers of epoch 0
-    upstream = lower(node.input, replace(lowering, epoch=0))
-    return CachedStage(
-        upstream,
-        node.store,
-        node.label,
-        node.where,
-        memory=lowering.memory,
-        cardinality=node.cardinality,
-        settled=settled(node.input, lowering),
-    )
-
-
-@register(ops.FlatMap)
-def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
-    return InterleaveStage(
-        lambda: lower(node.input, lowering),
-        Opening(node, lowering),
-        1,
-        _WHOLE_INPUT,
-        node.label,
-        node.where,
-        visibly=lambda: opens_visibly(node.function),
-        memory=lowering.memory,
-    )
+    upstream, known = lower(node.input, replace(lowering, epoch=0)), settled(node.input, lowering)
+    return CachedStage(upstream, node.store, node, memory=lowering.memory, cardinality=node.cardinality, settled=known)
 
 
 @register(WindowedFlatMap)
 def _windowed_flat_map(node: WindowedFlatMap, lowering: Lowering) -> Stage:
     written = node.as_written
     transforms = transforms_of(node.maps[0], node.maps, lowering.options, alike=True) if node.maps else []
-    return WindowedStage(lower(node.input, lowering), node, transforms, lambda: _flat_map(written, lowering))
+    return WindowedStage(lower(node.input, lowering), node, transforms, lambda: _interleave(written, lowering))
 
 
+@register(ops.FlatMap)
 @register(ops.Interleave)
-def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
-    reader: StageReader | None = None
-    if node.num_parallel_calls is not None:
-        reader = lowering.executor_of(node).reader(
-            at_once=node.num_parallel_calls,
-            cycle_length=node.cycle_length,
-            label=f"{node.label} input",
-            where=node.where,
-            depth=lowering.depth,
-        )
-    return InterleaveStage(
-        lambda: lower(node.input, lowering.deeper()),
-        Opening(node, lowering if reader is None else lowering.deeper()),
-        node.cycle_length,
-        node.block_length,
-        node.label,
-        node.where,
-        reader,
-        visibly=lambda: opens_visibly(node.function),
-        memory=lowering.memory,
-    )
+def _interleave(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Stage:
+    outer, inner, reader = lowering, lowering, None
+    if isinstance(node, ops.Interleave):
+        outer = lowering.deeper()
+        if node.num_parallel_calls is not None:
+            inner = outer
+            reader = lowering.executor_of(node).reader(
+                at_once=node.num_parallel_calls,
+                cycle_length=node.cycle_length,
+                label=f"{node.label} input",
+                where=node.where,
+                depth=lowering.depth,
+            )
+    opening = Opening(node, inner)
+    return InterleaveStage(node, lambda: lower(node.input, outer), opening, reader, memory=lowering.memory)
 
 
 @register(fused.ShuffleAndRepeat)
@@ -292,7 +254,7 @@ def _shuffle_and_repeat(node: fused.ShuffleAndRepeat, lowering: Lowering) -> Sta
         return lower(shuffle, lowering.turn(node.repeat.count, index))
 
     count, may_grow = node.repeat.count, _may_grow(node.input, lowering)
-    return stages.ShuffleAndRepeatStage(build, count, shuffle.buffer_size, node.label, node.where, may_grow=may_grow)
+    return stages.ShuffleAndRepeatStage(build, count, shuffle.buffer_size, node, may_grow=may_grow)
 
 
 @register(fused.Held)
@@ -320,16 +282,14 @@ def _in_turn(node: InTurn, lowering: Lowering) -> Stage:
 
 def mixed(node: Node, lowering: Lowering, stages: Sequence[Stage], chooser: Chooser, on_empty: str) -> Stage:
     """Return the stage of a step that takes each element from the stream that `chooser` selects."""
-    known, label, where = node.spec is not None, node.label, node.where
-    return MixStage(
-        tuple(stages), chooser, on_empty, label, where, same_kind=known, any_rank=node.any_rank, memory=lowering.memory
-    )
+    known, any_rank = node.spec is not None, node.any_rank
+    return MixStage(tuple(stages), chooser, on_empty, node, same_kind=known, any_rank=any_rank, memory=lowering.memory)
 
 
 def key_function(node: Node, name: str, lowering: Lowering) -> KeyFunction:
     """Return the user's function that is parameter `name` of a step."""
     vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
-    return KeyFunction(getattr(node, name), name, node.label, node.where, vectorise=vectorise)
+    return KeyFunction(getattr(node, name), name, node, vectorise=vectorise)
 
 
 @register(Remote)
@@ -350,7 +310,7 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
         for cache in _caches(node.input)
         if isinstance(cache.store, MemoryStore) and cache.store.blocks() is None
     ]
-    numbers = NumbersStage(lambda: fetch.size, fill, node.label, node.where)
+    numbers = NumbersStage(lambda: fetch.size, fill, node)
     parallel = node.num_parallel_calls
     if parallel is None:
         return Portioned(ApplyStage(numbers, [fetch]), _GATHERING)
@@ -369,4 +329,4 @@ def _caches(node: Node) -> Iterator[Cache]:
 
 @register(WithProvenance)
 def _with_provenance(node: WithProvenance, lowering: Lowering) -> Stage:
-    return ProvenanceStage(lower(node.input, replace(lowering, provenance=True)), node.label, node.where)
+    return ProvenanceStage(lower(node.input, replace(lowering, provenance=True)), node)

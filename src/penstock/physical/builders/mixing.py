@@ -38,25 +38,25 @@ def _sample_from(node: mixing.SampleFrom, lowering: Lowering) -> Stage:
 def _weights(node: mixing.SampleFrom, lowering: Lowering) -> Weights:
     count = len(node.sources)
     if node.weights is None:
-        return FromData(lower(node.parts[-1], lowering), count, node.label, node.where)
+        return FromData(lower(node.parts[-1], lowering), count, node)
     if isinstance(node.weights, tuple):
         return Constant(node.weights)
     if isinstance(node.weights, MixWeights):
         return Handled(node.weights)
-    return Scheduled(node.weights, count, node.label, node.where)
+    return Scheduled(node.weights, count, node)
 
 
 @register(mixing.ChooseFrom)
 def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
     choices, *stages = (lower(part, lowering) for part in node.parts)
-    chooser = Choosing(choices, len(stages), node.label, node.where)
+    chooser = Choosing(choices, len(stages), node)
     return mixed(node, lowering, stages, chooser, "stop" if node.stop_on_empty_dataset else "continue")
 
 
 @register(mixing.WithClass)
 def _with_class(node: mixing.WithClass, lowering: Lowering) -> Stage:
     function = key_function(node, "class_func", lowering)
-    return resample.WithClassStage(lower(node.input, lowering), function, node.num_classes, node.label, node.where)
+    return resample.WithClassStage(lower(node.input, lowering), function, node.num_classes, node)
 
 
 @register(mixing.Accept)
@@ -69,10 +69,10 @@ def _accept(node: mixing.Accept, lowering: Lowering) -> Stage:
         chances, _ = mixing.acceptance(np.array(node.initial), np.array(node.target))
         pairs = resample.Known(upstream, chances)
     key = fold(_key(node, lowering, _ACCEPT), lowering.epoch)
-    return resample.AcceptStage(pairs, key, node.label, node.where)
+    return resample.AcceptStage(pairs, key, node)
 
 
 @register(mixing.EstimateMix)
 def _estimate_mix(node: mixing.EstimateMix, lowering: Lowering) -> Stage:
     pairs = resample.Estimated(lower(node.input, lowering), len(node.target), resample.mixing(node.target))
-    return resample.EstimateMixStage(pairs, node.label, node.where)
+    return resample.EstimateMixStage(pairs, node)

@@ -14,7 +14,7 @@ from penstock.physical.stages.cardinality import AssertCardinalityStage
 from penstock.physical.stages.cut import TakeWhileStage, UniqueStage
 from penstock.physical.stages.ignore_errors import IgnoreErrorsStage
 from penstock.physical.stages.scan import FollowedStage, ScanStage
-from penstock.physical.storage import storage_of
+from penstock.physical.storage import Storage
 from penstock.plan import stateful, storing
 from penstock.plan.visible import acts
 from penstock.sources.arrays import RandomSource
@@ -43,13 +43,12 @@ def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
 
 @register(stateful.Unique)
 def _unique(node: stateful.Unique, lowering: Lowering) -> Stage:
-    return UniqueStage(lower(node.input, lowering), node.label, node.where, memory=lowering.memory)
+    return UniqueStage(lower(node.input, lowering), node, memory=lowering.memory)
 
 
 @register(stateful.AssertCardinality)
 def _assert_cardinality(node: stateful.AssertCardinality, lowering: Lowering) -> Stage:
-    upstream = lower(node.input, lowering)
-    return AssertCardinalityStage(upstream, node.expected_cardinality, node.file, node.label, node.where)
+    return AssertCardinalityStage(lower(node.input, lowering), node)
 
 
 @register(stateful.IgnoreErrors)
@@ -62,7 +61,7 @@ def _random(node: stateful.Random, lowering: Lowering) -> Stage:
     key = fold(lowering.options.seed if node.seed is None else node.seed, _RANDOM)
     if node.rerandomize:
         key = fold(key, lowering.epoch)
-    return ScanStage(RandomSource(key), node.label, node.where)
+    return ScanStage(RandomSource(key), node)
 
 
 @register(storing.Snapshot)
@@ -70,7 +69,7 @@ def _random(node: stateful.Random, lowering: Lowering) -> Stage:
 def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
     shard_func = None if node.shard_func is None else key_function(node, "shard_func", lowering)
     try:
-        return SnapshotStage(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
+        return SnapshotStage(Storage(node, lowering), shard_func, memory=lowering.memory)
     except Exception as error:  # an error in the files of the folder
         annotate(error, Context(node.label, node.where))
         raise
@@ -78,4 +77,4 @@ def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
 
 @register(storing.Followed)
 def _followed(node: storing.Followed, lowering: Lowering) -> Stage:
-    return FollowedStage(StoredEntry(node.folder), lowering.pause, node.label, node.where)
+    return FollowedStage(StoredEntry(node.folder), lowering.pause, node)

@@ -181,7 +181,7 @@ class StatefulMapStage(CountingStage):
     """
 
     def __init__(self, upstream: Stage, node: StatefulMap) -> None:
-        super().__init__(upstream, node.label, node.where)
+        super().__init__(upstream, node)
         self._function = node.function
         self._carried = node.initial_state.carried()
         self._same_kind = SameKind("The output of scan_func", any_rank=node.any_rank)

@@ -18,6 +18,7 @@ from penstock.physical.kernels.run import gather
 from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stacking import stack_each
 from penstock.physical.stage import Cursor, CursorStage, Stage, UnaryStage
+from penstock.plan.node import NamedStep
 
 
 def stack_column(column: Column, path: str) -> Column:
@@ -71,8 +72,8 @@ def _stacked(column: Column, size: int, path: str) -> Column:
 class UnbatchStage(CursorStage):
     """Yields every slice along the first axis as an element. `most` is the largest number of slices per element."""
 
-    def __init__(self, upstream: Stage, label: str, where: str | None, most: int | None = None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, step: NamedStep, most: int | None = None) -> None:
+        super().__init__(upstream, step)
         self._most = most
         self._rows = 64  # number of slices of the last elements
 
@@ -153,17 +154,16 @@ class RebatchStage(UnaryStage):
         self,
         upstream: Stage,
         sizes: tuple[int, ...],
-        label: str,
-        where: str | None,
+        step: NamedStep,
         *,
         drop_remainder: bool,
         most: int | None = None,
         memory: Memory = UNCOUNTED,
     ) -> None:
-        super().__init__(upstream, label, where)
-        self._batches = _BatchesStage(upstream)
-        self._cursor = self._reader = Cursor(UnbatchStage(self._batches, label, where, most))
-        self._collector = Collector(self._cursor, memory.account("batch", label, where))
+        super().__init__(upstream, step)
+        self._batches = _BatchesStage(upstream, step)
+        self._cursor = self._reader = Cursor(UnbatchStage(self._batches, step, most))
+        self._collector = Collector(self._cursor, memory.account("batch", step.label, step.where))
         self._sizes = sizes if len(set(sizes)) > 1 else sizes[:1]
         self._drop_remainder = drop_remainder
         self._count = 0
@@ -243,8 +243,8 @@ class _BatchesStage(CursorStage):
     `ragged` contains the paths of ragged components, whose rows are arrays, and the dtypes of their splits.
     """
 
-    def __init__(self, upstream: Stage) -> None:
-        super().__init__(upstream, upstream.label, upstream.where)
+    def __init__(self, upstream: Stage, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self.ragged: dict[str, Any] = {}
         self.rows = 64  # rows per batch of the last batches
         self.ask = 1  # batches to request, if computing them is not observable

@@ -10,12 +10,13 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.hints import size_text
+from penstock.physical.chained import LateState
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.stage import Stage, State, StretchStage, as_of_now
 from penstock.physical.storage import Storage, WriteRole
 from penstock.physical.stretch import Stretch, failed, failure
-from penstock.plan.node import UNKNOWN_CARDINALITY
+from penstock.plan.node import UNKNOWN_CARDINALITY, NamedStep
 from penstock.store.entry import Point
 from penstock.store.entry_writer import EntryWriter
 from penstock.store.memory import MemoryStore
@@ -36,19 +37,18 @@ class CachedStage(Stage):
         self,
         upstream: Stage,
         store: MemoryStore,
-        label: str,
-        where: str | None,
+        step: NamedStep,
         *,
         memory: Memory = UNCOUNTED,
         cardinality: int = UNKNOWN_CARDINALITY,
         settled: bool = True,
     ) -> None:
-        super().__init__(label, (upstream,), where)
+        super().__init__(step.label, (upstream,), step.where)
         self._settled = settled
         # the same count as `_count`, for states that tell later whether elements were yielded from memory since
         self._given = [0]
-        self._stored = memory.account("cache", label, where, of=store)  # bytes stored by any iteration
-        self._account = memory.account("cache", label, where)  # bytes of this iteration until it is complete
+        self._stored = memory.account("cache", step.label, step.where, of=store)  # bytes stored by any iteration
+        self._account = memory.account("cache", step.label, step.where)  # bytes of this iteration until it is complete
         self._upstream = upstream
         self._store = store
         self._kept: tuple[Block, ...] | None = store.blocks()
@@ -170,7 +170,7 @@ class CachedStage(Stage):
                 _LOG.warning(_OTHER_ORDER, self.label, where)
 
 
-class _FromMemory:
+class _FromMemory(LateState):
     """The state of an iteration from memory, in an order that cannot be repeated.
 
     It records whether elements were yielded.
@@ -181,9 +181,6 @@ class _FromMemory:
     def __init__(self, count: int, given: list[int]) -> None:
         self._count = count
         self._given = given
-
-    def resolved(self) -> list[State]:
-        return list(self)
 
     def __iter__(self) -> Iterator[State]:
         return iter([self._count, None])
@@ -210,20 +207,13 @@ class SnapshotStage(StretchStage):
     same elements.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        shard_func: KeyFunction | None,
-        label: str,
-        where: str | None,
-        *,
-        memory: Memory = UNCOUNTED,
-    ) -> None:
-        super().__init__(label, (), where)
-        self._account = memory.account("at hand", label, where)
+    def __init__(self, storage: Storage, shard_func: KeyFunction | None, *, memory: Memory = UNCOUNTED) -> None:
+        step = storage.node
+        super().__init__(step.label, (), step.where)
+        self._account = memory.account("at hand", step.label, step.where)
         self._storage = storage
         self._shard_func = shard_func
-        self._role = WriteRole(storage, label)
+        self._role = WriteRole(storage)
         self._writer: EntryWriter | None = None
         self._stage: Stage | None = None
         self._from = _END
@@ -231,7 +221,7 @@ class SnapshotStage(StretchStage):
         self._count = 0  # positions computed or skipped
         self._skip = 0  # positions of the input that are repeated
         storage.refresh()
-        if storage.entry.complete and storage.reordered:
+        if storage.entry.complete and not storage.node.faithful:
             self._use(_SHARDS, storage.whole())
         elif storage.readable():
             self._decide()
@@ -357,7 +347,7 @@ class SnapshotStage(StretchStage):
         if self._writer is not None:
             assert self._stage is not None
             try:
-                self._writer.add(block, shards, self._storage.state_of(self._stage))
+                self._writer.add(block, shards, as_of_now(self._stage.state()))
                 self._account.hold(self._writer.nbytes)
             except InvalidTypeError as error:  # elements that files cannot store: the first one raises the error
                 self._stop_writing()

@@ -12,7 +12,8 @@ from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.physical.stage import CursorStage, Stage, UnaryStage
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, NamedStep
+from penstock.plan.stateful import AssertCardinality
 
 
 class AssertCardinalityStage(CursorStage):
@@ -23,10 +24,10 @@ class AssertCardinalityStage(CursorStage):
 
     moving = ("_seen", "_failed")
 
-    def __init__(self, upstream: Stage, expected: int, file: str | None, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
-        self._expected = expected
-        self._file = file
+    def __init__(self, upstream: Stage, node: AssertCardinality) -> None:
+        super().__init__(upstream, node)
+        self._expected = node.expected_cardinality
+        self._file = node.file
         self._seen = 0
         self._failed = False
 
@@ -83,10 +84,9 @@ class PadToCardinalityStage(UnaryStage):
         mask_key: str,
         structure: Structure,
         specs: Sequence[TensorSpec],
-        label: str,
-        where: str | None,
+        step: NamedStep,
     ) -> None:
-        super().__init__(upstream, label, where)
+        super().__init__(upstream, step)
         self._count = count
         self._mask_key = mask_key
         self._structure = structure

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeGuard
 
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import Column, DenseColumn
+from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context
-from penstock.physical.chained import Begun, Growing, Since, grows
+from penstock.physical.chained import Begun, Growing, LateState, Since
 from penstock.physical.stage import CountingStage, Cursor, Stage, State, UnaryStage, as_of_now
 from penstock.physical.stages.mix import Agreement, Choices, Chooser
 from penstock.physical.stretch import Stretch, fatal
+from penstock.plan.node import NamedStep
 
 
 class ZipStage(Stage):
     """Yields one element of each input in a nest; ends with the shortest. If one input fails, the nest is a failure."""
 
-    def __init__(self, inputs: tuple[Stage, ...], structure: Structure, label: str, where: str | None) -> None:
-        super().__init__(label, inputs, where)
+    def __init__(self, inputs: tuple[Stage, ...], structure: Structure, step: NamedStep) -> None:
+        super().__init__(step.label, inputs, step.where)
         self._cursors = [Cursor(stage) for stage in inputs]
         self._structure = structure
 
@@ -42,10 +43,7 @@ class ZipStage(Stage):
             raise error
         count = min(cursor.available() for cursor in self._cursors)
         blocks = [cursor.take_available(count) for cursor in self._cursors]
-        columns: list[Column] = [column for block in blocks for column in block.columns]
-        structure = nest(self._structure, [block.structure for block in blocks])
-        origin = next((block.origin for block in blocks if block.origin is not None), None)
-        return Block(structure, columns, count, origin)
+        return zipped(blocks, self._structure)
 
     def can_skip(self) -> bool:
         return all(cursor.stage.can_skip() for cursor in self._cursors)
@@ -60,9 +58,12 @@ class ZipStage(Stage):
         for cursor, part in zip(self._cursors, state, strict=True):
             cursor.restore(part)
 
-    def close(self) -> None:
-        for cursor in self._cursors:
-            cursor.close()
+
+def zipped(blocks: Sequence[Block], structure: Structure) -> Block:
+    """Return Blocks of one size joined element by element, as the parts of a nest."""
+    nested = nest(structure, [block.structure for block in blocks])
+    origin = next((block.origin for block in blocks if block.origin is not None), None)
+    return Block(nested, [column for block in blocks for column in block.columns], blocks[0].size, origin)
 
 
 class EnumerateStage(UnaryStage):
@@ -70,8 +71,8 @@ class EnumerateStage(UnaryStage):
 
     moving = ("_number",)
 
-    def __init__(self, upstream: Stage, start: int, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, start: int, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._number = start
 
     def next(self, want: int) -> Block | None:
@@ -109,16 +110,9 @@ class SequenceStage(Stage):
     """
 
     def __init__(
-        self,
-        build: Callable[[int], Stage],
-        count: int,
-        label: str,
-        where: str | None,
-        *,
-        alike: bool = False,
-        may_grow: bool = True,
+        self, build: Callable[[int], Stage], count: int, step: NamedStep, *, alike: bool = False, may_grow: bool = True
     ) -> None:
-        super().__init__(label, (), where)
+        super().__init__(step.label, (), step.where)
         self._build = build
         self._may_grow = may_grow
         self._alike = alike
@@ -302,7 +296,7 @@ def _in_turn_itself(stage: Stage) -> TypeGuard[SequenceStage]:
 _Around = tuple[int, bool, int, Since]
 
 
-class _Nested:
+class _Nested(LateState):
     """The state of nested Sequences, each in the one before. It is built only when it is needed."""
 
     __slots__ = ("_around", "_innermost")
@@ -323,16 +317,12 @@ class _Nested:
             found = Growing([index, found, gave, count], since)
         return iter(found)
 
-    @property
-    def has_grown(self) -> bool:
-        return grows(list(self))
-
 
 class AgreedStage(CountingStage):
     """Streams one after another whose specs are unknown. It checks that all elements have the kind of the first."""
 
-    def __init__(self, streams: SequenceStage, label: str, where: str | None, *, any_rank: bool = False) -> None:
-        super().__init__(streams, label, where)
+    def __init__(self, streams: SequenceStage, step: NamedStep, *, any_rank: bool = False) -> None:
+        super().__init__(streams, step)
         self._streams = streams
         self._agreement = Agreement(known=False, any_rank=any_rank)
 

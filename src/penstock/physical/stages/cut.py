@@ -17,6 +17,7 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import CountingStage, CursorStage, Stage, State, StretchStage, UnaryStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
+from penstock.plan.node import NamedStep
 from penstock.plan.stateful import TakeWhile, Unique
 
 
@@ -25,8 +26,8 @@ class TakeStage(CursorStage):
 
     moving = ("_left",)
 
-    def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, count: int, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._left = count
 
     def next(self, want: int) -> Block | None:
@@ -57,8 +58,8 @@ class SkipStage(UnaryStage):
 
     moving = ("_left",)
 
-    def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, count: int, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._left = count
 
     def next(self, want: int) -> Block | None:
@@ -94,8 +95,8 @@ class ShardStage(UnaryStage):
 
     moving = ("_ahead",)
 
-    def __init__(self, upstream: Stage, num_shards: int, index: int, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, num_shards: int, index: int, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._stride = num_shards
         self._ahead = index  # elements until the next element of this shard
 
@@ -129,7 +130,7 @@ class TakeWhileStage(CountingStage):
     """Yields elements up to the first False. It requests nothing after the Block that contains this element."""
 
     def __init__(self, upstream: Stage, node: TakeWhile, *, vectorise: bool) -> None:
-        super().__init__(upstream, node.label, node.where)
+        super().__init__(upstream, node)
         self._predicate = node.predicate
         self._vectoriser = Vectoriser(node.predicate) if vectorise else None
         self._ended = False
@@ -231,9 +232,9 @@ class UniqueStage(StretchStage):
     without elements: a resumed iteration reads as many elements again as the saved one had read.
     """
 
-    def __init__(self, upstream: Stage, label: str, where: str | None, *, memory: Memory = UNCOUNTED) -> None:
-        super().__init__(label, (upstream,), where)
-        self._account = memory.account("unique", label, where)
+    def __init__(self, upstream: Stage, step: NamedStep, *, memory: Memory = UNCOUNTED) -> None:
+        super().__init__(step.label, (upstream,), step.where)
+        self._account = memory.account("unique", step.label, step.where)
         self._upstream = upstream
         self._seen: set[Hashable] = set()
         self._start: State = None  # state of the input before its first element

@@ -15,6 +15,7 @@ from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindows
 from penstock.plan.grouping import BucketBySequenceLength
+from penstock.plan.node import NamedStep
 
 Stack = Callable[[Block, int], Block]  # stacks every `size` elements of a Block
 
@@ -29,15 +30,14 @@ class GroupedStage(Stage):
         upstream: Stage,
         size: int,
         stack: Stack,
-        label: str,
-        where: str | None,
+        step: NamedStep,
         *,
         drop_remainder: bool,
         memory: Memory = UNCOUNTED,
     ) -> None:
-        super().__init__(label, (upstream,), where)
+        super().__init__(step.label, (upstream,), step.where)
         self._cursor = Cursor(upstream)
-        self._collector = Collector(self._cursor, memory.account("batch", label, where))
+        self._collector = Collector(self._cursor, memory.account("batch", step.label, step.where))
         self._size = size
         self._stack = stack
         self._drop_remainder = drop_remainder

@@ -14,6 +14,7 @@ from penstock.block.scan_state import ScanState
 from penstock.block.structure import components, flatten, refuse_none
 from penstock.errors import Context, annotate, as_failure
 from penstock.physical.chained import Begun, Growing
+from penstock.physical.inner_inputs import OpeningStage
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
@@ -21,7 +22,7 @@ from penstock.physical.stretch import Stretch, failed
 from penstock.plan.grouping import GroupByReducer, GroupByWindow
 
 
-class GroupByWindowStage(Stage):
+class GroupByWindowStage(OpeningStage):
     """Yields the elements of the data sets that a function creates from windows, one data set after another.
 
     The state is that of the windows. While a data set is open, it is the state that yields its window again, and the
@@ -36,29 +37,9 @@ class GroupByWindowStage(Stage):
         self._open_window = open_window
         self._open: Stage | None = None
         # like `seen` and `seen_below`, for the data sets created from windows
-        self._acts_inside = self._acts_below = False
         self._looked: object = None  # value of `Stage.latest_look` at the last check
         self._resume: list[State] = []  # state of the data set that an earlier run had open
         self._begun = Begun({})
-
-    @property
-    def may_grow(self) -> bool:
-        return True  # the data set of a window is unknown before
-
-    @property
-    def seen(self) -> bool:
-        return self._acts_inside or super().seen
-
-    @property
-    def seen_below(self) -> bool:
-        return self._acts_below or super().seen_below
-
-    def _look_at(self, opened: Stage) -> None:
-        self._looked = Stage.latest_look
-        seen, below = opened.seen, opened.seen_below
-        if (seen and not self._acts_inside) or (below and not self._acts_below):
-            self._acts_inside, self._acts_below = self._acts_inside or seen, True
-            self.look_again()
 
     def next(self, want: int) -> Block | None:
         while True:
@@ -71,7 +52,8 @@ class GroupByWindowStage(Stage):
                 self._looked = None
             block = self._open.next(1 if self._open.seen else want)
             if self._looked is not Stage.latest_look:  # the data set is new, or has opened other data sets itself
-                self._look_at(self._open)
+                self._looked = Stage.latest_look
+                self.look_at(self._open)
             if block is not None:
                 return block
             self._open.close()

@@ -68,7 +68,7 @@ class IgnoreErrorsStage(UnaryStage):
     moving = ("_seen", "_ignored", "_ended")
 
     def __init__(self, upstream: Stage, node: IgnoreErrors) -> None:
-        super().__init__(upstream, node.label, node.where)
+        super().__init__(upstream, node)
         self._node = node
         self._seen = 0  # number of elements and failures
         self._ignored = 0

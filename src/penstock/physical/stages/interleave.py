@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from itertools import islice
@@ -15,12 +15,16 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError, marked
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import StageReader
-from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
-from penstock.physical.inner_plans import NO_MAPS, Maps, Opening
+from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, OpeningStage, Small
+from penstock.physical.inner_plans import Maps, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
+from penstock.physical.stages.turns import InputPart, InputsInRow, MidwayState, Order, Outer, SlotTurns, WholeRounds
 from penstock.physical.stretch import Stretch
+from penstock.plan import ops
+from penstock.plan.step_effects import opens_visibly
 
+_WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map reads each input to its end
 _MOST_EARLY = 128  # most elements requested from an input before its turn, if they come fast
 _PATIENCE = 64  # small requests in a row, with which all inputs run out at the same element
 _OF_A_CALL = 5e-5  # seconds that a request to an input may take before its size is no longer increased
@@ -32,180 +36,16 @@ _MOST_MAPPED = 1 << 16
 _LONGEST = 1 << 32  # ... and turns no longer than this, which no available input fills
 
 
-Outer = list[tuple[State, int]]  # positions in the outer stream, each with the number of the next element
-
-
-@dataclass(slots=True)
-class _Part:
-    """An input with available elements. Its turns are those of its slot, from turn `first` on."""
-
-    slot: int
-    first: int
-    count: int  # number of available elements
-    given: int = 0  # number of elements before these
-    maps: Maps = NO_MAPS
-    whole: bool = False  # True if nothing follows them
-    opens: int = -1  # for an input that opens with its first turn: its index among those read together
-
-
-class _Turns:
-    """The order in which inputs yield their available elements, as far as these reach. It contains no elements.
-
-    A *place* is the number of a turn and the number of elements yielded in it. An input has one turn in each round of
-    `cycle`, in its slot. In the turn in which it runs out, it ends, with the remaining elements or none. `parts` are
-    the inputs; inputs that open come last, in order of opening. `end` is the place after all elements that are yielded,
-    or None if these are all available ones.
-    """
-
-    def __init__(self, turn: int, cycle: int, length: int, parts: list[_Part], end: tuple[int, int] | None) -> None:
-        self._turn = turn  # the slot of turn 0
-        self._cycle = cycle
-        self._length = length
-        self._parts = parts
-        self._first = np.array([part.first for part in parts], np.int64)
-        self._count = np.array([part.count for part in parts], np.int64)
-        self._whole = np.array([part.whole for part in parts], bool)
-        self._last = self._first + self._count // length * cycle  # turns in which they run out
-        self.end = (int(self._last.max()) + 1, 0) if end is None else end
-        # per element: a key that determines its place, its input, and its number in the input
-        self._keys = self._which = self._numbers = np.empty(0, np.int64)
-
-    def over(self) -> list[tuple[int, int, int, bool]]:
-        """Return per input: its slot, its index among opening inputs, the elements yielded, and True if it ended."""
-        given, closed = self._given(*self.end).tolist(), self._closed(self.end[0]).tolist()
-        slots, opens = [part.slot for part in self._parts], [part.opens for part in self._parts]
-        return list(zip(slots, opens, given, closed, strict=True))
-
-    def _given(self, turn: int, inside: int) -> np.ndarray:
-        """Return the number of elements of each input before a place."""
-        rounds, rest = np.divmod(turn - self._first, self._cycle)
-        given = np.minimum(rounds * self._length + np.where(rest > 0, self._length, inside), self._count)
-        found: np.ndarray = np.where(rounds < 0, 0, given)
-        return found
-
-    def _closed(self, turn: int) -> np.ndarray:
-        found: np.ndarray = self._whole & (self._last < turn)
-        return found
-
-    def rows(self, starts: list[int]) -> np.ndarray:
-        """Return the elements in order, as rows of a Block in which the elements of input i begin at `starts[i]`."""
-        given = self._given(*self.end)
-        part = np.arange(len(given)).repeat(given)
-        number = np.arange(len(part)) - (np.cumsum(given) - given)[part]
-        turn, inside = (number, 0) if self._length == 1 else np.divmod(number, self._length)
-        keys = (self._first[part] + turn * self._cycle) * self._length + inside
-        order = np.argsort(keys)
-        self._keys, self._which = keys[order], part[order]
-        self._numbers = number[order] + np.array([each.given for each in self._parts])[self._which]
-        rows: np.ndarray = (np.array(starts)[part] + number)[order]
-        return rows
-
-    def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the input of each of these elements, and its number in the input."""
-        return self._which[start:stop], self._numbers[start:stop]
-
-    def slot(self, turn: int) -> int:
-        return (self._turn + turn) % self._cycle
-
-    def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """Return the state of an interleave after `count` of these elements.
-
-        Before them, the slots had the states `opened`. `outer` contains the positions in the outer stream before each
-        input that opens, and after all of them.
-        """
-        turn, inside = divmod(int(self._keys[count]), self._length)
-        given, closed = self._given(turn, inside).tolist(), self._closed(turn).tolist()
-        before: dict[int, State] = {state[0]: state for state in opened}
-        slots: list[State] = []
-        following = 0
-        for index, part in enumerate(self._parts):
-            if part.opens >= 0:
-                if (turn, inside) <= (part.first, 0):
-                    break
-                following += 1
-            if closed[index]:
-                continue
-            if part.opens >= 0:
-                slots.append([part.slot, *outer[part.opens], [None, given[index]]])
-            else:
-                slot, where, number, (below, offset) = before[part.slot]
-                slots.append([slot, where, number, [below, offset + given[index]]])
-        return [*outer[following], self.slot(turn), inside, slots]
-
-
-class _Rounds:
-    """Whole rounds over slots in their `order`, during which no slot opens or ends."""
-
-    def __init__(self, length: int, order: list[int], rounds: int, given: list[int]) -> None:
-        self._length = length
-        self._given = np.array(given)  # elements of each slot before these
-        self.order = order
-        self.each = rounds * length  # elements of each slot
-
-    def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the inputs, as `_Turns.inputs` does."""
-        turn, inside = np.divmod(np.arange(start, stop), self._length)
-        rounds, now = np.divmod(turn, len(self.order))
-        return now, self._given[now] + rounds * self._length + inside
-
-    def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """Return the state, as `_Turns.state` does."""
-        turn, inside = divmod(count, self._length)
-        rounds, now = divmod(turn, len(self.order))
-        before: dict[int, State] = {state[0]: state for state in opened}
-        slots: list[State] = []
-        for index, slot in enumerate(self.order):
-            given = (rounds + (index < now)) * self._length + (inside if index == now else 0)
-            _, where, number, (below, offset) = before[slot]
-            slots.append([slot, where, number, [below, offset + given]])
-        return [*outer[0], self.order[now], inside, slots]
-
-
-class _InRow:
-    """One input after another, in one slot: `starts` are the numbers of their first elements."""
-
-    def __init__(self, length: int, starts: list[int]) -> None:
-        self._length = length
-        self._starts = starts
-
-    def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the inputs, as `_Turns.inputs` does."""
-        rows = np.arange(start, stop)
-        which = np.searchsorted(self._starts, rows, "right") - 1
-        return which, rows - np.array(self._starts)[which]
-
-    def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """Return the state, as `_Turns.state` does."""
-        at = bisect_right(self._starts, count) - 1
-        given = count - self._starts[at]
-        if not given:
-            return [*outer[at], 0, 0, []]
-        return [*outer[at + 1], 0, given % self._length, [[0, *outer[at], [None, given]]]]
-
-
-@dataclass(slots=True)
-class _Midway:
-    """The parts of a state within joined elements. They are computed only when they are needed."""
-
-    turns: _Turns | _Rounds | _InRow
-    opened: Iterable[State]
-    outer: Outer
-    given: int = 0
-
-    def __iter__(self) -> Iterator[State]:
-        return iter(self.turns.state(self.given, self.opened, self.outer))
-
-
 @dataclass(slots=True)
 class _Woven:
     """Elements of several inputs in order, joined in advance. The inputs advance when all of them were yielded."""
 
     block: Block
-    turns: _Turns | _Rounds | _InRow
+    turns: Order
     maps: list[Maps]  # maps of its inputs
     small: Small | None = None  # the inputs that open
     given: int = 0  # elements yielded
-    start: _Midway | None = None  # the state before the first of them, if it was requested
+    start: MidwayState | None = None  # the state before the first of them, if it was requested
 
 
 def _given(piece: Block | Exception) -> Block:
@@ -224,7 +64,7 @@ def _first_run(
     return Maps.run_of([maps[at] for at in inputs.tolist()], block.slice(0, stop), of_inputs, numbers[:stop])
 
 
-class InterleaveStage(Stage):
+class InterleaveStage(OpeningStage):
     """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
 
     When an input ends, the turn passes on at once, and the free slot takes the next input when its turn comes. A
@@ -233,38 +73,34 @@ class InterleaveStage(Stage):
 
     There may be thousands of slots, so no work per element, including its state, visits all slots. There may be
     thousands of short inputs, so a Block contains elements of several inputs. Small similar inputs run together and are
-    joined with available elements of the others, unless opening them is `visibly` observable.
+    joined with available elements of the others, unless it is observable that they are opened.
     """
 
     # together with those of `Stage`, an object without slots would need a dict, which is slower
     __slots__ = (
-        "_account", "_acts_inside", "_ahead", "_block_length", "_blocked", "_changed", "_cycle_length",
-        "_early", "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all",
-        "_most_mapped", "_patience", "_singly", "_slots", "_states", "_turn", "_turns", "_visibly", "_want", "_woven",
+        "_account", "_ahead", "_block_length", "_blocked", "_changed", "_cycle_length",
+        "_early", "_function", "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all",
+        "_most_mapped", "_patience", "_slots", "_states", "_turn", "_turns", "_want", "_woven",
         "reader",
     )  # fmt: skip
 
     def __init__(
         self,
+        node: ops.FlatMap | ops.Interleave,
         build_outer: Callable[[], Stage],
         opening: Opening,
-        cycle_length: int,
-        block_length: int,
-        label: str,
-        where: str | None,
         reader: StageReader | None = None,
         *,
-        visibly: Callable[[], bool] = lambda: True,
         memory: Memory = UNCOUNTED,
     ) -> None:
-        self._account = memory.account("at hand", label, where)
-        self._inputs = InnerInputs(build_outer, opening, label, where, reader)
-        super().__init__(label, (self._inputs.outer.stage,), where)
+        self._account = memory.account("at hand", node.label, node.where)
+        self._inputs = InnerInputs(build_outer, opening, node, reader)
+        super().__init__(node.label, (self._inputs.outer.stage,), node.where)
         self._held = self._inputs.held
-        self._cycle_length = cycle_length
-        self._block_length = block_length
+        self._cycle_length: int = getattr(node, "cycle_length", 1)
+        self._block_length: int = getattr(node, "block_length", _WHOLE_INPUT)
         self.reader = reader  # an analysis shows its lane
-        self._visibly = visibly
+        self._function = node.function
         self._hidden: bool | None = None  # True if opening an input is not observable
         self._want = 1  # number of elements in the last request
         self._slots: dict[int, Input] = {}
@@ -280,15 +116,13 @@ class InterleaveStage(Stage):
         self._early = 1  # elements to request from an input before its turn
         self._turn = 0
         self._given_in_turn = 0
-        self._singly = False  # True if an element must not wait for the next one, of this or another input
         self._looked: object = None  # value of `Stage.latest_look` when the current input was checked
         self._looked_all: object = None  # value of `Stage.latest_look` when all inputs were checked
-        self._acts_inside = False  # True if computing them is observable in this thread, and not only on workers
 
     def next(self, want: int) -> Block | None:
         until, self._want = time.perf_counter() + AT_ONCE, want
         found = self._piece(want)
-        if found is not None and found.size < want and not self._singly and self._opens_together():
+        if found is not None and found.size < want and not self.singly_opened and self._opens_together():
             parts, got = [found], found.size
             while got < want and time.perf_counter() < until:
                 more = self._piece(want - got, found)
@@ -303,37 +137,16 @@ class InterleaveStage(Stage):
     def _opens_together(self) -> bool:
         """Return True if it is not observable that an input is opened before the previous one is consumed."""
         if self._hidden is None:
-            self._hidden = not self._visibly()
+            self._hidden = not opens_visibly(self._function)
         return self._hidden and not self._inputs.outer.stage.seen_below
-
-    @property
-    def may_grow(self) -> bool:
-        return True  # the function's data sets are unknown before
-
-    @property
-    def seen(self) -> bool:
-        return self._acts_inside or super().seen
-
-    @property
-    def seen_below(self) -> bool:
-        return self._singly or super().seen_below
-
-    def _look_at(self, stage: Stage) -> None:
-        """Check if computing the elements of an input is observable. This then applies to this step, too."""
-        if self._acts_inside or not stage.seen_below:
-            return
-        acts = stage.seen
-        if acts or not self._singly:
-            self._singly, self._acts_inside = True, acts
-            self.look_again()
 
     def _look_at_all(self, slots: list[int]) -> bool:
         """Check all these inputs: an input that was read before its turn may have begun another stream."""
         for slot in slots:
             cursor = self._slots[slot].cursor
             if cursor is not None:
-                self._look_at(cursor.stage)
-        return self._singly
+                self.look_at(cursor.stage)
+        return self.singly_opened
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:
         """Return the next elements of one input or of whole rounds, or None at the end.
@@ -361,7 +174,7 @@ class InterleaveStage(Stage):
                 else:
                     return None
                 continue
-            if behind is not None and (self._singly or slot.error is not None):
+            if behind is not None and (self.singly_opened or slot.error is not None):
                 return None
             self._changed(self._turn)
             try:
@@ -374,7 +187,7 @@ class InterleaveStage(Stage):
                 raise
             look = Stage.latest_look
             if self._looked is not look and slot.cursor is not None:
-                self._look_at(slot.cursor.stage)  # another stream may have begun in it
+                self.look_at(slot.cursor.stage)  # another stream may have begun in it
                 self._looked = look
             if not more:
                 slot.close()
@@ -386,7 +199,7 @@ class InterleaveStage(Stage):
     def _filled(self, slot: Input) -> bool:
         """Read elements of the input whose turn it is. Return False at its end."""
         began = time.perf_counter()
-        more = slot.fill(1 if self._singly else self._share())
+        more = slot.fill(1 if self.singly_opened else self._share())
         self._learn(1, time.perf_counter() - began)
         return more
 
@@ -416,7 +229,7 @@ class InterleaveStage(Stage):
         insort(self._turns, turn)
         self._changed(turn)
         if slot.cursor is not None:
-            self._look_at(slot.cursor.stage)
+            self.look_at(slot.cursor.stage)
 
     def _free(self, turn: int) -> None:
         del self._slots[turn]
@@ -430,7 +243,7 @@ class InterleaveStage(Stage):
 
     def _put_together(self, want: int) -> bool:
         """Join whole rounds over all slots, as far as elements are available; return True if there were any."""
-        if self._given_in_turn or len(self._slots) < 2 or self._singly:
+        if self._given_in_turn or len(self._slots) < 2 or self.singly_opened:
             return False
         if len(self._slots) < self._cycle_length and not self._inputs.are_open:
             return False
@@ -452,13 +265,14 @@ class InterleaveStage(Stage):
         except PenstockError:  # elements of several kinds: computing one of them raises the error
             return False
         index = np.arange(joined.size).reshape(len(order), rounds, self._block_length).transpose(1, 0, 2).reshape(-1)
-        turns = _Rounds(self._block_length, order, rounds, [cursor.offset for cursor in cursors])
+        turns = WholeRounds(self._block_length, order, rounds, [cursor.offset for cursor in cursors])
         self._woven = _Woven(joined.take(index), turns, [each.maps for each in inputs])
         return True
 
     def _may_weave(self) -> bool:
         """Return True if the next inputs, which may be small, may be joined with available elements of the others."""
-        if self._given_in_turn or self._singly or self._cycle_length > _MOST_SLOTS or self._held.nbytes > _MOST_HELD:
+        unfit = self._given_in_turn or self.singly_opened or self._cycle_length > _MOST_SLOTS
+        if unfit or self._held.nbytes > _MOST_HELD:
             return False
         return self._opens_together()
 
@@ -468,13 +282,13 @@ class InterleaveStage(Stage):
         Return False if there are few of them, or if the next input is not small. No available input receives a request.
         """
         cycle, length = self._cycle_length, min(self._block_length, _LONGEST)
-        parts: list[_Part] = []
+        parts: list[InputPart] = []
         free: list[int] = []  # turns in which inputs open
         limit: tuple[int, int] | None = None  # the place where an input runs out that has further elements
         for slot in self._in_turn():
             held, first = self._slots[slot], (slot - self._turn) % cycle
             given = 0 if held.cursor is None else held.cursor.offset
-            part = _Part(slot, first, held.at_hand, given, held.maps, held.is_whole)
+            part = InputPart(slot, first, held.at_hand, given, held.maps, held.is_whole)
             parts.append(part)
             last, rest = first + part.count // length * cycle, part.count % length
             if part.whole:
@@ -492,7 +306,7 @@ class InterleaveStage(Stage):
             return False
         self._learn_ahead(small.seconds)
         if cycle == 1 and not parts and small.block is not None:
-            self._woven = _Woven(small.block, _InRow(length, small.starts), small.maps, small)
+            self._woven = _Woven(small.block, InputsInRow(length, small.starts), small.maps, small)
             return True
         heapify(free)
         opening = 0
@@ -501,7 +315,7 @@ class InterleaveStage(Stage):
             if limit is not None and (first, 0) > limit:
                 break
             slot, maps = (self._turn + first) % cycle, small.maps[opening]
-            parts.append(_Part(slot, first, count, maps=maps, whole=True, opens=opening))
+            parts.append(InputPart(slot, first, count, maps=maps, whole=True, opens=opening))
             heapreplace(free, first + (count // length + 1) * cycle)
         else:
             opening += 1
@@ -510,7 +324,7 @@ class InterleaveStage(Stage):
         ends = [] if limit is None else [limit]
         if not self._inputs.are_open:
             ends.append((free[0], 0))
-        turns = _Turns(self._turn, cycle, length, parts, min(ends, default=None))
+        turns = SlotTurns(self._turn, cycle, length, parts, min(ends, default=None))
         block = self._joined(turns, small)
         if block is None:
             again = [self._inputs.read(small, index) for index in range(opening)]
@@ -519,7 +333,7 @@ class InterleaveStage(Stage):
         self._woven = _Woven(block, turns, [part.maps for part in parts], small)
         return True
 
-    def _joined(self, turns: _Turns, small: Small) -> Block | None:
+    def _joined(self, turns: SlotTurns, small: Small) -> Block | None:
         """Return the joined elements, or None if their kinds differ or there are none."""
         blocks, starts, at = [], [], 0
         for slot, opens, given, _ in turns.over():
@@ -621,12 +435,12 @@ class InterleaveStage(Stage):
     def _move_on(self, woven: _Woven) -> None:
         """Advance the inputs after all joined elements were yielded."""
         turns, small = woven.turns, woven.small
-        if isinstance(turns, _Rounds):
+        if isinstance(turns, WholeRounds):
             for slot in turns.order:
                 self._slots[slot].pass_by(turns.each)
             self._states.moved.update(turns.order)
             return  # it is the turn of the same slot
-        if isinstance(turns, _InRow):
+        if isinstance(turns, InputsInRow):
             return
         for turn, opens, given, closed in turns.over():
             if opens >= 0:
@@ -669,11 +483,11 @@ class InterleaveStage(Stage):
             parts = self._midway(self._woven)
         return Growing(parts, self._inputs.begun.since())
 
-    def _midway(self, woven: _Woven) -> _Midway:
+    def _midway(self, woven: _Woven) -> MidwayState:
         start = woven.start
         if start is None:
-            start = woven.start = _Midway(woven.turns, self._states.now(), self._outer(woven.small))
-        return _Midway(start.turns, start.opened, start.outer, woven.given)
+            start = woven.start = MidwayState(woven.turns, self._states.now(), self._outer(woven.small))
+        return MidwayState(start.turns, start.opened, start.outer, woven.given)
 
     def _outer(self, opened: Small | None) -> Outer:
         """Return the positions before inputs that open, and after all of them."""

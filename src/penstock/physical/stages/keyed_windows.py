@@ -14,7 +14,7 @@ from penstock.block.rows import ElementRows
 from penstock.errors import Context, as_failure
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stretch import failed
+from penstock.physical.stretch import Past, failed
 
 _NO_LIMIT = 1 << 62  # slots
 
@@ -140,8 +140,7 @@ class KeyedWindows:
         self._due: deque[_Full | Exception] = deque()
         self._pulled = 0  # positions taken from the input: elements and failures
         self._number = 0
-        self._past: deque[tuple[int, State]] = deque()  # (position, state of the input) before each pull
-        self._tidy_at = 64
+        self._past = Past()  # states of the input before each pull
         self._place: State = None
         self._given = 0  # windows and failures yielded since the place
         self._pass_over = 0  # pending windows and failures that an earlier run had yielded
@@ -246,22 +245,17 @@ class KeyedWindows:
         return _Full(key, self._number - 1, slots)
 
     def _remember(self) -> None:
-        """Store the position in the input. Drop all stored positions but the last one before each group."""
-        if self._past and self._past[-1][0] == self._pulled:
-            return
-        self._past.append((self._pulled, self._cursor.state()))
-        if len(self._past) > self._tidy_at:
-            firsts = np.sort([group.first for group in self._groups.values()])
-            past = list(self._past)
-            groups_before = np.searchsorted(firsts, [position for position, _ in past])
-            self._past = deque([*(past[i] for i in np.flatnonzero(np.diff(groups_before))), past[-1]])
-            self._tidy_at = 2 * len(self._past) + 64
+        """Store the position in the input."""
+        if not self._past.ends_at(self._pulled):
+            self._past.note(self._pulled, self._cursor.state(), self._firsts)
+
+    def _firsts(self) -> np.ndarray:
+        """Return the positions of the first elements of the groups."""
+        return np.array([group.first for group in self._groups.values()], np.int64)
 
     def _placed(self) -> State:
         oldest = min((group.first for group in self._groups.values()), default=self._pulled)
-        while len(self._past) > 1 and self._past[1][0] <= oldest:
-            self._past.popleft()
-        position, below = self._past[0]
+        position, below = self._past.before(oldest)
         groups = [[key, group.count, group.size] for key, group in self._groups.items()]
         return [below, position, self._pulled, self._number, groups]
 
@@ -281,7 +275,7 @@ class KeyedWindows:
         below, position, pulled, self._number, groups = place
         self._cursor.restore(below)
         below = self._cursor.state()  # in free order, this state grows, and the restored one does not
-        self._past.append((position, below))
+        self._past.note(position, below, self._firsts)
         self._place, self._given, self._pass_over = [below, *place[1:]], given, given
         self._groups = {key: _Group(size, position, count) for key, count, size in groups}
         while position < pulled:

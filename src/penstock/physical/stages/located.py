@@ -19,6 +19,7 @@ from penstock.physical.memory import FillingLog
 from penstock.physical.stage import Stage, State, UnaryStage
 from penstock.physical.stretch import failed, fatal
 from penstock.plan.indexing import with_provenance
+from penstock.plan.node import NamedStep
 from penstock.sources.source import IndexedSource, SlicedSource, Source
 
 _AT_ONCE = 1024  # elements requested from a cache at a time while it fills, at most
@@ -75,7 +76,7 @@ class LocatedStage(UnaryStage):
     moving = ("_count", "_file", "_offset")
 
     def __init__(self, upstream: Stage, source: Source) -> None:
-        super().__init__(upstream, upstream.label, upstream.where)
+        super().__init__(upstream, upstream)
         self._source = source
         self._by_file = not isinstance(source, IndexedSource)
         self._count = 0  # number of the next element
@@ -147,10 +148,8 @@ class NumbersStage(Stage):
     unknown because a file cannot be counted, elements have no positions, and the run ends.
     """
 
-    def __init__(
-        self, size: Callable[[], int], fill: Sequence[Callable[[], Stage]], label: str, where: str | None
-    ) -> None:
-        super().__init__(label, (), where)
+    def __init__(self, size: Callable[[], int], fill: Sequence[Callable[[], Stage]], step: NamedStep) -> None:
+        super().__init__(step.label, (), step.where)
         self._size_of = size
         self._fill = list(fill)
         self._size = -1

@@ -18,6 +18,7 @@ from penstock.errors import Context, InvalidTypeError, OutOfRangeError
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, elements_of, failed
+from penstock.plan.node import NamedStep
 
 
 class Agreement:
@@ -186,15 +187,14 @@ class MixStage(StretchStage):
         sources: tuple[Stage, ...],
         chooser: Chooser,
         on_empty: str,
-        label: str,
-        where: str | None,
+        step: NamedStep,
         *,
         same_kind: bool,
         any_rank: bool = False,
         memory: Memory = UNCOUNTED,
     ) -> None:
-        super().__init__(label, (*chooser.inputs, *sources), where)
-        self._account = memory.account("at hand", label, where)
+        super().__init__(step.label, (*chooser.inputs, *sources), step.where)
+        self._account = memory.account("at hand", step.label, step.where)
         self._at_hand: dict[int, int] = {}  # bytes of each source's current Block
         self._cursors = [Cursor(stage) for stage in sources]
         self._chooser = chooser

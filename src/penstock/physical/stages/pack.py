@@ -322,7 +322,7 @@ class PackStage(StretchStage):
         if not self._past.ends_at(self._pulled):
             rows = self._rows
             table, opened = self._restored if rows is None else (rows.table, rows.opened)
-            self._past.note(self._pulled, (self._cursor.state(), table, opened), self._firsts())
+            self._past.note(self._pulled, (self._cursor.state(), table, opened), self._firsts)
 
     def _firsts(self) -> np.ndarray:
         """Return the positions of the first elements of the open rows."""
@@ -414,7 +414,7 @@ class PackStage(StretchStage):
         self._cursor.restore(below)
         self._restored = table, opened
         # in free order, this state grows
-        self._past.note(number, (self._cursor.state(), table, opened), self._firsts())
+        self._past.note(number, (self._cursor.state(), table, opened), self._firsts)
         self._pulled = number
         for piece in self._cursor.pieces(pulled - self._pulled):
             if isinstance(piece, Block):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from penstock.block.structure import Structure
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, DataLossError, InvalidArgumentError, InvalidTypeError
 from penstock.physical.stacking import check_one_rank, flat_values, rank_of, shapes_of, stack_each
-from penstock.physical.stages.batch import stack_column
-from penstock.plan.batching import wrong_rank
+from penstock.physical.stages.batch import stack_block, stack_column
+from penstock.physical.stages.grouped import Stack
+from penstock.plan.batching import BatchNode, PaddedBatch, RaggedBatch, SparseBatch, wrong_rank
+from penstock.plan.ops import Batch
 
 _SMALL = 2048  # bytes of an element below which one scatter for all is faster than one copy for each
 
@@ -270,3 +273,15 @@ def _positions(shapes: np.ndarray) -> np.ndarray:
         left, found[:, 1 + axis] = np.divmod(left, np.repeat(shapes[:, axis], sizes))
     found[:, 1] = left
     return found
+
+
+def stack_of(node: Batch | BatchNode) -> Stack:
+    """Return the function that joins the elements of each batch of a step."""
+    match node:
+        case PaddedBatch():
+            return Padder(node.paddings)
+        case RaggedBatch():
+            return partial(ragged_block, dims=node.ragged_dims(), row_splits_dtype=node.row_splits_dtype)
+        case SparseBatch():
+            return Sparser(node.row_shape, node.check)
+    return stack_block

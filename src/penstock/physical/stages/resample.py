@@ -15,6 +15,7 @@ from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, held
 from penstock.plan.mixing import GROUP, PRIOR, acceptance
+from penstock.plan.node import NamedStep
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
@@ -22,8 +23,8 @@ _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 class WithClassStage(CountingStage):
     """Yields `(class, element)`; an element without a valid class is a failure."""
 
-    def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, label: str, where: str | None) -> None:
-        super().__init__(upstream, label, where)
+    def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, step: NamedStep) -> None:
+        super().__init__(upstream, step)
         self._function = function
         self._num_classes = num_classes
 
@@ -56,8 +57,8 @@ class AcceptStage(StretchStage):
     key.
     """
 
-    def __init__(self, upstream: Estimated | Known, key: int, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream.stage,), where)
+    def __init__(self, upstream: Estimated | Known, key: int, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream.stage,), step.where)
         self._upstream = upstream
         self._key = key
         self._count = 0
@@ -89,9 +90,6 @@ class AcceptStage(StretchStage):
         below, self._count = place
         self._upstream.restore(below)
 
-    def close(self) -> None:
-        self._upstream.close()
-
 
 class Known:
     """Pairs whose classes are accepted with constant probabilities."""
@@ -114,9 +112,6 @@ class Known:
 
     def restore(self, state: State) -> None:
         self._cursor.restore(state)
-
-    def close(self) -> None:
-        self._cursor.close()
 
 
 class Estimated:
@@ -153,15 +148,12 @@ class Estimated:
         self._seen = np.array(seen, np.int64)
         self._cursor.restore(below)
 
-    def close(self) -> None:
-        self._cursor.close()
-
 
 class EstimateMixStage(StretchStage):
     """Yields, for each pair or failure, the weights of unfiltered and of accepted elements."""
 
-    def __init__(self, upstream: Estimated, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream.stage,), where)
+    def __init__(self, upstream: Estimated, step: NamedStep) -> None:
+        super().__init__(step.label, (upstream.stage,), step.where)
         self._upstream = upstream
 
     def make(self, want: int) -> Stretch | None:
@@ -173,9 +165,6 @@ class EstimateMixStage(StretchStage):
 
     def go_to(self, place: State) -> None:
         self._upstream.restore(place)
-
-    def close(self) -> None:
-        self._upstream.close()
 
 
 def accepting(target: tuple[float, ...]) -> Callable[[np.ndarray], np.ndarray]:

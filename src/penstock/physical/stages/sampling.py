@@ -20,6 +20,7 @@ from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.mix import END, FAILED, NOTHING, Choices, Chooser
 from penstock.physical.stretch import held
 from penstock.plan.mix_weights import MixWeights, numbers, total, weights_fault
+from penstock.plan.node import NamedStep
 
 
 class ChosenSteps(Choices):
@@ -47,12 +48,11 @@ class ChosenSteps(Choices):
 class Choosing(Chooser):
     """Reads one choice per step. A choice that is not the index of a source is a failure in its place."""
 
-    def __init__(self, choices: Stage, count: int, label: str, where: str | None) -> None:
+    def __init__(self, choices: Stage, count: int, step: NamedStep) -> None:
         self.inputs = (choices,)
         self._cursor = Cursor(choices)
         self._count = count
-        self._label = label
-        self._where = where
+        self._step = step
         self._taken = 0
 
     def next(self, want: int, dry: Collection[int]) -> Choices | None:
@@ -84,7 +84,7 @@ class Choosing(Chooser):
         return InvalidTypeError(message, hint="int(x) converts.", context=self._at(row))
 
     def _at(self, row: int) -> Context:
-        return Context(self._label, self._where, self._taken + row)
+        return Context(self._step.label, self._step.where, self._taken + row)
 
     def state(self) -> State:
         return [self._cursor.state(), self._taken]
@@ -114,26 +114,13 @@ class WeightRows:
 
 
 class Weights(ABC):
-    """Provides the weights of the next steps."""
+    """Provides the weights of the next steps. By default, these depend on the number of the step only."""
 
     inputs: tuple[Stage, ...] = ()
 
     @abstractmethod
     def next(self, step: int, want: int) -> WeightRows | None:
         """Return the rows of `step` and following ones, up to `want`, or None at the end."""
-
-    @abstractmethod
-    def state(self) -> State: ...
-
-    @abstractmethod
-    def restore(self, state: State) -> None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-
-class _OfStep(Weights):
-    """Weights that depend on the number of the step only."""
 
     def state(self) -> State:
         return None
@@ -145,7 +132,7 @@ class _OfStep(Weights):
         return None
 
 
-class Constant(_OfStep):
+class Constant(Weights):
     """The same weights at every step."""
 
     def __init__(self, weights: tuple[float, ...]) -> None:
@@ -155,13 +142,13 @@ class Constant(_OfStep):
         return WeightRows(self._weights, want)
 
 
-class Scheduled(_OfStep):
+class Scheduled(Weights):
     """Weights from a function of the step. If it has a method `stretch`, that computes many steps at once."""
 
-    def __init__(self, function: Callable[[int], Any], count: int, label: str, where: str | None) -> None:
+    def __init__(self, function: Callable[[int], Any], count: int, step: NamedStep) -> None:
         self._function = function
         self._count = count
-        self._context = Context(label, where)
+        self._step = step
         self._stretch = getattr(function, "stretch", None)
 
     def next(self, step: int, want: int) -> WeightRows:
@@ -179,7 +166,7 @@ class Scheduled(_OfStep):
         return checked(values, self._count, errors, step, self._at)
 
     def _at(self, step: int) -> Context:
-        return Context(self._context.stage, self._context.where, step)
+        return Context(self._step.label, self._step.where, step)
 
 
 class Handled(Weights):
@@ -206,11 +193,11 @@ class Handled(Weights):
 class FromData(Weights):
     """Weights from a data set, one element per step. The mixture ends with it."""
 
-    def __init__(self, stage: Stage, count: int, label: str, where: str | None) -> None:
+    def __init__(self, stage: Stage, count: int, step: NamedStep) -> None:
         self.inputs = (stage,)
         self._cursor = Cursor(stage)
         self._count = count
-        self._context = Context(label, where)
+        self._step = step
 
     def next(self, step: int, want: int) -> WeightRows | None:
         found = self._cursor.take(want)
@@ -225,7 +212,7 @@ class FromData(Weights):
         return checked(values, self._count, dict(found.failures), step, self._at)
 
     def _at(self, step: int) -> Context:
-        return Context(self._context.stage, self._context.where, step)
+        return Context(self._step.label, self._step.where, step)
 
     def state(self) -> State:
         return self._cursor.state()

@@ -11,6 +11,7 @@ from penstock.errors import Context, raise_as_failure
 from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.physical.stage import Stage, State
+from penstock.plan.node import NamedStep
 from penstock.sources.source import IndexedSource, Reader, Source
 from penstock.store.entry import StoredEntry
 from penstock.store.lock import writer_of
@@ -20,8 +21,8 @@ from penstock.store.snapshot_store import committed
 class ScanStage(Stage):
     """Reads a source from its start or from a stored position. The source is opened for the first element."""
 
-    def __init__(self, source: Source, label: str, where: str | None) -> None:
-        super().__init__(label, (), where)
+    def __init__(self, source: Source, step: NamedStep) -> None:
+        super().__init__(step.label, (), step.where)
         self._source = source
         self._reader: Reader | None = None
         self._position: State = None
@@ -69,8 +70,8 @@ _PATIENCE = 10.0  # seconds without new elements, after which a missing writer i
 class FollowedStage(Stage):
     """Waits for elements from any writer, and ends when the entry is complete."""
 
-    def __init__(self, entry: StoredEntry, pause: Callable[[float], None], label: str, where: str | None) -> None:
-        super().__init__(label, (), where)
+    def __init__(self, entry: StoredEntry, pause: Callable[[float], None], step: NamedStep) -> None:
+        super().__init__(step.label, (), step.where)
         self._entry = entry
         self._pause = pause
         self._files: ScanStage | None = None
@@ -101,7 +102,7 @@ class FollowedStage(Stage):
             self._over = self._entry.complete and self._entry.elements <= self._count
             if self._entry.elements > self._count:
                 source, at = committed(self._entry, self._count)
-                self._files = ScanStage(source, self.label, self.where)
+                self._files = ScanStage(source, self)
                 self._files.restore(at)
                 return True
             if not self._over:

@@ -18,7 +18,7 @@ from penstock.physical.memory import UNCOUNTED, FillingLog, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.combine import SequenceStage
 from penstock.physical.stretch import Stretch, failure
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, NamedStep
 
 _AT_ONCE = 256  # most elements that are exchanged together if they are available, ...
 _COPIED_AT_ONCE = 1 << 20  # ... and most bytes of them that are copied
@@ -40,14 +40,13 @@ class ShuffleStage(StretchStage):
         upstream: Stage,
         buffer_size: int,
         key: int,
-        label: str,
-        where: str | None,
+        step: NamedStep,
         *,
         memory: Memory = UNCOUNTED,
         cardinality: int = UNKNOWN_CARDINALITY,
     ) -> None:
-        super().__init__(label, (upstream,), where)
-        self._account = memory.account("shuffle", label, where)
+        super().__init__(step.label, (upstream,), step.where)
+        self._account = memory.account("shuffle", step.label, step.where)
         # number of elements that the buffer will contain, if it is known
         self._at_most = {UNKNOWN_CARDINALITY: None, INFINITE_CARDINALITY: buffer_size}.get(
             cardinality, min(buffer_size, cardinality)
@@ -309,16 +308,9 @@ class ShuffleAndRepeatStage(SequenceStage):
     """
 
     def __init__(
-        self,
-        build: Callable[[int], Stage],
-        count: int,
-        buffer_size: int,
-        label: str,
-        where: str | None,
-        *,
-        may_grow: bool,
+        self, build: Callable[[int], Stage], count: int, buffer_size: int, step: NamedStep, *, may_grow: bool
     ) -> None:
-        super().__init__(build, count, label, where, alike=True, may_grow=may_grow)
+        super().__init__(build, count, step, alike=True, may_grow=may_grow)
         self._buffer_size = buffer_size
         self._following: Stage | None = None
         self._given = 0  # elements yielded last time

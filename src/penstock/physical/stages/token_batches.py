@@ -77,7 +77,7 @@ class TokenBatchesStage(StretchStage):
     def _note(self) -> None:
         if not self._past.ends_at(self._pulled):
             first = self._first if self._waiting else self._pulled
-            self._past.note(self._pulled, self._cursor.state(), np.array([first]))
+            self._past.note(self._pulled, self._cursor.state(), lambda: np.array([first]))
 
     def place(self) -> State:
         self._note()
@@ -88,7 +88,7 @@ class TokenBatchesStage(StretchStage):
     def go_to(self, place: State) -> None:
         below, number, first, pulled, self._given, left_out = place
         self._cursor.restore(below)
-        self._past.note(number, self._cursor.state(), np.array([first]))  # in free order, this state grows
+        self._past.note(number, self._cursor.state(), lambda: np.array([first]))  # in free order, this state grows
         self._cursor.take(first - number)  # these were yielded already
         self._pulled = first
         for piece in self._cursor.pieces(pulled - self._pulled):

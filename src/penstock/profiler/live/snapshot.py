@@ -49,7 +49,7 @@ class LiveObserving(Observing):
     def _has_room(self) -> bool:
         """Return True if there is room for another pipeline. If needed, remove the pipeline that ended first."""
         if len(self.pipelines) >= MOST_PIPELINES:
-            ended = next((key for key, each in self.pipelines.items() if not each.running), None)
+            ended = next((key for key, each in self.pipelines.items() if not each.loop.running), None)
             if ended is None:
                 return False
             del self.pipelines[ended]
@@ -59,7 +59,7 @@ class LiveObserving(Observing):
         sampler = Sampler(self._over.wait)
         due = 0.0
         while not self._over.is_set():
-            running = [each for each in list(self.pipelines.values()) if each.running]
+            running = [each for each in list(self.pipelines.values()) if each.loop.running]
             sampler.look(_LOOK if running else _MARK, [(each.tracer.threads, each.looks) for each in running])
             now = time.perf_counter()
             if now >= due:
@@ -71,7 +71,7 @@ class LiveObserving(Observing):
     def _let_go(self, now: float) -> None:
         with self._lock:
             for key, each in list(self.pipelines.items()):
-                if each.running:
+                if each.loop.running:
                     self._ended.pop(each.name, None)
                 elif now - self._ended.setdefault(each.name, now) > _SHOWN_FOR:
                     del self.pipelines[key], self._ended[each.name]
@@ -146,17 +146,17 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
     start = None if pipeline.start is None else asdict(pipeline.start)
     found = verdict({"waits": asdict(waits), "start": start, "analysis": asdict(analysis)})
     totals = pipeline.totals()
-    now = pipeline.waits_now()
+    now = pipeline.loop.waits_now()
     held = _held(pipeline)
     where = pipeline.plan.where
     return {
         "name": pipeline.name,
         "defined_at": _printable(short_location(where) or "") or pipeline.plan.label,
-        "running": bool(pipeline.running),
+        "running": bool(pipeline.loop.running),
         "passes": now.passes,
         "elements": now.steps,
         "epoch_elements": analysis.epoch_elements,
-        "elements_per_second": analysis.elements_per_second if pipeline.running else 0.0,
+        "elements_per_second": analysis.elements_per_second if pipeline.loop.running else 0.0,
         "waited": now.waited,
         "waited_share": found.waited_share,
         "cpu_used": analysis.cpu_used,
@@ -230,7 +230,7 @@ def _held(pipeline: Pipeline) -> dict[Any, int]:
     """Return the bytes that each step holds now, by label and line, as in `Dataset.memory`."""
     plan = None if pipeline.written is None else pipeline.written()
     found: dict[Any, int] = {}
-    if plan is None or not pipeline.running:
+    if plan is None or not pipeline.loop.running:
         return found
     for row in memory_report(plan, pipeline.options).rows:
         key = row.stage, row.where

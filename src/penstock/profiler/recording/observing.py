@@ -59,7 +59,7 @@ class ProfiledIterator(Iterator):
         asked, worked = clock(), time.thread_time()
         steps = 0
         now.inside = True
-        now.pipeline.asking = asked
+        now.pipeline.loop.asking = asked
         try:
             element = super()._refill()
             steps = self._size - self._passed
@@ -67,7 +67,7 @@ class ProfiledIterator(Iterator):
         except StopIteration:
             raise
         except Exception as error:
-            now.pipeline.failed(error)
+            now.pipeline.loop.failed(error)
             raise
         finally:
             got = clock()
@@ -106,7 +106,7 @@ class _Pass:
         self.over = True
         if not self.left and not self.inside:
             self.left = True
-            self.pipeline.ended(self.last if self.began is None else self.began, self.last, whole=self.whole)
+            self.pipeline.loop.ended(self.last if self.began is None else self.began, self.last, whole=self.whole)
 
 
 MOST_PIPELINES = 64
@@ -143,7 +143,7 @@ class Observing:
         with self._lock:
             for turn in range(MOST_PIPELINES):
                 found = self.pipelines.get((turn, shape))
-                if found is not None and not found.running:
+                if found is not None and not found.loop.running:
                     found.plan = found.tracer._plan
                     return found
                 if found is None and self._has_room():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.options import Options
@@ -16,35 +16,16 @@ from penstock.profiler.analysis.figures import LARGE, Analysis
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, MeterKey
 from penstock.profiler.analysis.places import AsWritten, as_written, places, steps_of
 from penstock.profiler.analysis.together import LaneSamples, RunProgress, Together, _since
+from penstock.profiler.recording.loop import ConsumingLoop, Waits
 from penstock.profiler.recording.sampler import Looks
 from penstock.profiler.recording.tracer import RunTracer, Tracks
 from penstock.rewrite.driver import rewrite
 from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.lane import Lane
 
 _KEPT = 60  # progress marks, one per second
 _RECENTLY = 5.0  # seconds covered by `recent`, if any element came in them
 _MOST_CHOICES = 200  # decisions of AUTOTUNE that are stored
-_BUCKETS = 40  # buckets for waiting times: bucket i contains those below 2**i microseconds
-
-
-@dataclass(slots=True)
-class Waits:
-    """Waiting times of the loop. Sums are exact; times in seconds."""
-
-    steps: int = 0  # elements (batches) that the loop received
-    waited: float = 0.0  # total
-    starting: float = 0.0  # the part before the first element of each iteration
-    longest: float = 0.0
-    running: float = 0.0  # from the first request of each iteration to its end
-    passes: int = 0
-    whole_passes: int = 0
-    histogram: list[int] = field(default_factory=lambda: [0] * _BUCKETS)  # number of waits per bucket
-
-    def add(self, seconds: float, steps: int) -> None:
-        self.waited += seconds
-        self.longest = max(self.longest, seconds)
-        self.steps += steps
-        self.histogram[min(int(seconds * 1e6).bit_length(), _BUCKETS - 1)] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +37,29 @@ class Start:
     busy: dict[str, float]  # seconds of work and waiting of each step
 
 
+class LaneWatch:
+    """Samples of the lanes of a pipeline, and the decisions of AUTOTUNE about them."""
+
+    def __init__(self) -> None:
+        self.samples: dict[int, LaneSamples] = {}  # by node
+        self.choices: deque[dict[str, Any]] = deque(maxlen=_MOST_CHOICES)
+        self._knobs: dict[int, Knobs] = {}
+
+    def again(self, now: float, node: int, lane: Lane, name: str) -> dict[str, Any]:
+        """Sample one lane."""
+        knobs, reason = lane.knobs, lane.reason
+        look = self.samples.setdefault(node, LaneSamples())
+        look.again(lane)
+        del look.settings[:-2000:2], look.settings[:-4000]
+        if self._knobs.get(node) != knobs:
+            self._knobs[node] = knobs
+            chosen = {"at": now, "lane": name, "workers": knobs.parallelism, "executor": knobs.executor}
+            self.choices.append(chosen | {"reason": reason})
+        limit = lane.window.limit
+        held = {"held": lane.held, "room": int(limit) if limit < 1 << 62 else None}
+        return {"lane": name, "busy": lane.busy, "workers": knobs.parallelism, **held}
+
+
 class Pipeline:
     """One plan, or plans of one shape created at the same lines: those of the epochs of a training run."""
 
@@ -64,28 +68,15 @@ class Pipeline:
         self.options = options
         self.plan = plan
         self.tracer = RunTracer(plan, tracks)
-        self._for_report = tracks.are_kept
         self.looks = Looks()
-        self.waits = Waits()
+        self.lanes = LaneWatch()
+        self._zero = RunProgress(time.perf_counter(), {}, {}, cpu=time.process_time())
+        self.loop = ConsumingLoop(self._zero.at)
         self.start: Start | None = None
-        self.running = 0  # number of running iterators
         self.written: weakref.ref[Node] | None = None  # the plan of the latest iteration, as the user wrote it
         self.as_written: AsWritten | None = None  # the plan of the first iteration, for the report
-        self.asking: float | None = None  # start of the current wait of the loop
-        self._pass_began: float | None = None  # time of the first request of the current iteration
         self._recent: deque[tuple[RunProgress, Waits]] = deque(maxlen=_KEPT)  # progress, one second apart
-        self.choices: deque[dict[str, Any]] = deque(maxlen=_MOST_CHOICES)
-        self.first_failure: Exception | None = None
-        self.failures = 0
-        self._refill_cpu = 0.0
-        self._loop_cells: dict[MeterKey, Any] = {}
-        self._settings: dict[int, LaneSamples] = {}
-        self._knobs: dict[int, Knobs] = {}
-        self._begun_at = time.perf_counter()
-        self._cpu_at = time.process_time()
         self._first: RunProgress | None = None
-        self._between = 0.0
-        self._left_at: float | None = self._begun_at
         found = places(plan)
         self._names = {id(place.node): place.name for place in found}  # name of its step nearest to the consumer
         self._joined = {
@@ -98,43 +89,20 @@ class Pipeline:
     # -- called by the loop
 
     def began(self, copy: Node, written: Node) -> None:
-        self.running += 1
+        self.loop.began()
         self.written = weakref.ref(written)
-        if self.as_written is None and self._for_report:
+        if self.as_written is None and self.tracer.tracks.are_kept:
             self.as_written = as_written(written, rewrite(written, self.options)[1])
-        self._pass_began = None
         self._recent.clear()
-        self.waits.passes += 1
         self.tracer.begin(copy)
 
     def refilled(self, asked: float, got: float, cpu: float, steps: int, *, first: bool) -> None:
         """Record that the loop requested and received a Block of `steps` elements; 0 for a failure or the end."""
-        if self._left_at is not None:
-            self._between += max(asked - self._left_at, 0.0)
-            self._left_at = None
-        self.asking = None
-        if first:
-            self._pass_began = asked
-        self._refill_cpu += cpu
-        self._loop_cells = self.tracer.cells_of_this_thread()
-        self.waits.add(got - asked, steps)
-        if first:
-            self.waits.starting += got - asked
-            if self._first is None:
-                self._first = self._mark(got)
-                self._note_start(got - asked)
-
-    def failed(self, error: Exception) -> None:
-        self.failures += 1
-        self.first_failure = self.first_failure or error
-
-    def ended(self, began: float, now: float, *, whole: bool) -> None:
-        self.running -= 1
-        self.waits.running += now - began
-        self.waits.whole_passes += whole
-        self._pass_began, self.asking = None, None
-        if not self.running:
-            self._left_at = now
+        self.loop.cells = self.tracer.cells_of_this_thread()
+        self.loop.refilled(asked, got, cpu, steps, first=first)
+        if first and self._first is None:
+            self._first = self._mark(got)
+            self._note_start(got - asked)
 
     def _name_of(self, key: MeterKey) -> str | None:
         """Return the step that a call belongs to: one of several fused steps, or the last of them."""
@@ -159,60 +127,31 @@ class Pipeline:
     # -- called by the writer
 
     def _mark(self, now: float) -> RunProgress:
-        between = self._between + (0.0 if self._left_at is None else now - self._left_at)
-        loop = max(self._refill_cpu - sum(cell[6] for cell in list(self._loop_cells.values())), 0.0)
         return RunProgress(
             now,
             self.tracer.costs(),
             self.tracer.flows(),
-            self.waits.steps + self.failures,
-            self.failures,
-            loop,
+            self.loop.taken,
+            self.loop.failures,
+            self.loop.cpu(),
             time.process_time() + self.tracer.away(),
-            between,
+            self.loop.between(now),
         )
 
     def watch(self, now: float) -> list[dict[str, Any]]:
         """Sample the lanes: their fill, and changes by AUTOTUNE."""
-        found = []
-        for node, lane in list(self.tracer.lanes.items()):
-            knobs, reason = lane.knobs, lane.reason
-            look = self._settings.setdefault(node, LaneSamples())
-            look.again(lane)
-            del look.settings[:-2000:2], look.settings[:-4000]
-            name = self._names.get(node, lane.name)
-            if self._knobs.get(node) != knobs:
-                self._knobs[node] = knobs
-                chosen = {"at": now, "lane": name, "workers": knobs.parallelism, "executor": knobs.executor}
-                self.choices.append(chosen | {"reason": reason})
-            limit = lane.window.limit
-            held = {"held": lane.held, "room": int(limit) if limit < 1 << 62 else None}
-            found.append({"lane": name, "busy": lane.busy, "workers": knobs.parallelism, **held})
-        if self.running:
-            self._recent.append((self._mark(now), self.waits_now(now)))
-        return found
-
-    def waits_now(self, now: float | None = None) -> Waits:
-        """Return the waiting times including the current iteration and the current wait."""
-        now = time.perf_counter() if now is None else now
-        since, began = self.asking, self._pass_began
-        found = replace(self.waits)
-        if since is not None:
-            found.waited += max(now - since, 0.0)
-            if began is None:
-                began = since
-                found.starting += max(now - since, 0.0)
-        if began is not None:
-            found.running += max(now - began, 0.0)
+        lanes = list(self.tracer.lanes.items())
+        found = [self.lanes.again(now, node, lane, self._names.get(node, lane.name)) for node, lane in lanes]
+        if self.loop.running:
+            self._recent.append((self._mark(now), self.loop.waits_now(now)))
         return found
 
     def recent(self) -> tuple[Analysis, Waits]:
         """Return the figures of the last seconds, extended until they contain an element; without one, all figures."""
         now = time.perf_counter()
-        waits, marks = self.waits_now(now), list(self._recent)
-        taken = self.waits.steps + self.failures
-        late = [each for each in marks if each[0].at <= now - _RECENTLY and each[0].taken < taken]
-        if not self.running or not late:
+        waits, marks = self.loop.waits_now(now), list(self._recent)
+        late = [each for each in marks if each[0].at <= now - _RECENTLY and each[0].taken < self.loop.taken]
+        if not self.loop.running or not late:
             return self.analysis(), waits
         mark, before = late[-1]
         names = "steps", "waited", "starting", "running"
@@ -221,10 +160,7 @@ class Pipeline:
 
     def totals(self) -> Analysis:
         """Return `analysis` for the time from the start, so that counts of elements never decrease."""
-        return self.analysis(self._zero())
-
-    def _zero(self) -> RunProgress:
-        return RunProgress(self._begun_at, {}, {}, cpu=self._cpu_at)
+        return self.analysis(self._zero)
 
     def together(self, begin: RunProgress | None = None) -> Together:
         """Return the measurements since the first element.
@@ -237,23 +173,24 @@ class Pipeline:
         before = {} if first is None else first.costs
         if first is None or (begin is None and end.taken <= first.taken):  # only a first element came
             calls = self.tracer.first_calls.items()
-            first, before = self._zero(), {key: cost for key, cost in calls if key.part != "take"}
-        made = self.waits.steps if self.waits.whole_passes == 1 and self.waits.passes == 1 else None
+            first, before = self._zero, {key: cost for key, cost in calls if key.part != "take"}
+        loop = self.loop.waits
+        made = loop.steps if loop.whole_passes == 1 and loop.passes == 1 else None
         return Together(
             self.tracer,
             begin=first,
             end=end,
             costs=_since(before, end.costs),
-            looks=dict(self._settings),
-            passes=self.waits.whole_passes,
+            looks=dict(self.lanes.samples),
+            passes=loop.whole_passes,
             epoch=made,
-            first_failure=self.first_failure,
+            first_failure=self.loop.first_failure,
         )
 
     def analysis(self, begin: RunProgress | None = None, since: Waits | None = None) -> Analysis:
         """Return the figures of steady work, as in `explain(analyze=True)`; or those since `begin`, with its waits."""
         together = self.together(begin)
-        waits = self.waits_now() if since is None else since
+        waits = self.loop.waits_now() if since is None else since
         taken = max(together.end.taken - together.begin.taken, 1)
         # `elapsed` begins after the first element of the first iteration. It includes the start-up time of later
         # iterations.

@@ -108,7 +108,7 @@ class Recording(Observing):
         states = []
         for pipeline in list(self.pipelines.values()):
             lanes = pipeline.watch(now)
-            waits = pipeline.waits_now()
+            waits = pipeline.loop.waits_now()
             analysis = pipeline.analysis()
             sample["pipelines"][pipeline.name] = {
                 "steps": waits.steps,
@@ -123,7 +123,7 @@ class Recording(Observing):
                     "written": pipeline.as_written,
                     "waits": asdict(waits),
                     "start": None if pipeline.start is None else asdict(pipeline.start),
-                    "choices": [each | {"at": each["at"] - self._began} for each in pipeline.choices],
+                    "choices": [each | {"at": each["at"] - self._began} for each in pipeline.lanes.choices],
                     "analysis": asdict(analysis),
                 }
             )

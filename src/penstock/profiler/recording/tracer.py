@@ -95,7 +95,7 @@ class RunTracer(Meter):
     def __init__(self, plan: Node, tracks: Tracks) -> None:
         # (thread id of the system, calls, measurements)
         self.threads: list[tuple[int, list[Frame], dict[MeterKey, _Cell]]] = []
-        self._tracks = tracks
+        self.tracks = tracks
         super().__init__(plan, warm=True)
         self._local = _TracedThread(self._cells, self.threads)
 
@@ -110,7 +110,7 @@ class RunTracer(Meter):
         """Return a measured and recorded version of a call."""
         if key.part == "take":
             return super().measured(call, key, pulls=pulls)  # it waits for the work of others
-        name, tracks = self._tracks.name(self._title(key)), self._tracks
+        name, tracks = self.tracks.name(self._title(key)), self.tracks
         if isinstance(self.nodes[key.node], Scan):
             tracks.reading.add(name)
 
