@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.dataset.base import Base, Located, inner
-from penstock.errors import Context, PenstockError, UnimplementedError, annotate, user_location
+from penstock.errors import UnimplementedError, user_location
 from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.plan.inputs import Scan
@@ -64,8 +64,7 @@ class Storing(Base):
         from penstock.store.content_key.digest import files_of
         from penstock.store.saved_writer import SavedWriter
 
-        label, where = "save", user_location()
-        try:
+        with Located("save"):
             folder, codec = folder_to_write(path, "save"), codec_of(compression)
             self._check_save(folder, shard_func, checkpoint_args)
             spec = self._plan.spec
@@ -76,10 +75,7 @@ class Storing(Base):
                 spec=None if spec is None else stored_as(spec),
                 sources=files_of(self._plan),
             )
-            self._write(writer, shard_func, Context(label, where))
-        except PenstockError as error:
-            annotate(error, Context(label, where))
-            raise
+            self._write(writer, shard_func)
 
     def _check_save(self, folder: str, shard_func: Any, checkpoint_args: Any) -> None:
         if checkpoint_args is not None:
@@ -89,7 +85,7 @@ class Storing(Base):
             check_function("shard_func", shard_func, "save")
         check_ends("save", self._plan.cardinality)
 
-    def _write(self, writer: SavedWriter, shard_func: Any, context: Context) -> None:
+    def _write(self, writer: SavedWriter, shard_func: Any) -> None:
         from penstock.physical.key_function import KeyFunction
         from penstock.plan.node import StepName
         from penstock.runtime.run import RunSettings
@@ -98,7 +94,7 @@ class Storing(Base):
         epoch = self._next_epoch
         self._next_epoch += 1
         vectorise = self._options.experimental_optimization.map_vectorization.enabled
-        step = StepName("save", context.where)
+        step = StepName("save", user_location())
         shard_of = None if shard_func is None else KeyFunction(shard_func, "shard_func", step, vectorise=vectorise)
         count = 0
         try:

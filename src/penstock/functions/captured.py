@@ -147,11 +147,7 @@ def are_same(first: Any, second: Any) -> bool:
         return False
     if any(one.__defaults__ or one.__kwdefaults__ for one in (first, second)):
         return False
-    return all(map(is_, _cells(first), _cells(second)))
-
-
-def _cells(function: FunctionType) -> tuple[CellType, ...]:
-    return function.__closure__ or ()
+    return all(map(is_, first.__closure__ or (), second.__closure__ or ()))
 
 
 CONSTANTS = frozenset(

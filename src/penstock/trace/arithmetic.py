@@ -52,7 +52,7 @@ def _shape(spec: Any) -> tuple[int | None, ...]:
     return np.shape(spec.value) if isinstance(spec, Const) else spec.shape
 
 
-def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
+def _rule(ufunc: Callable[..., Any], specs: Sequence[Any]) -> list[TensorSpec]:
     probes = [probe(spec) for spec in specs]
     try:
         with np.errstate(all="ignore"):
@@ -207,14 +207,10 @@ WHERE = Primitive("where", _where_rule, _where_run, fresh=True)
 
 
 def _clip_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-    probes = [probe(spec) for spec in specs]
-    try:
-        dtype = np.asarray(np.clip(*probes)).dtype
-    except Exception as error:
-        raise NotTraceable(f"np.clip of these dtypes: {error}") from None
-    if dtype.kind == "c":
+    (found,) = _rule(np.clip, specs)
+    if found.dtype.kind == "c":
         raise NotTraceable("np.clip of complex numbers")
-    return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
+    return [found]
 
 
 def _clipped(*operands: Any) -> Any:

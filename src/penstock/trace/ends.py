@@ -14,7 +14,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from penstock.trace.lift import families
 from penstock.trace.statements import Cut, reads, returns, writes
 from penstock.trace.templates import Template
 from penstock.trace.traced import output_of
-from penstock.trace.tracer import Tracer
+from penstock.trace.tracer import Tracer, refused
 
 MARK = ".end"  # the middle returns this first if it reaches its end
 _ENOUGH, _FEW = 8, 4  # after _ENOUGH elements, 1 in _FEW may differ in kind from the others
@@ -106,8 +106,7 @@ class Ended:
     any_layout: bool  # True if `after` gives equal results for arrays that are not contiguous
 
 
-def _refused(self: _Passed, *args: Any, **kwargs: Any) -> NoReturn:
-    raise NotTraceable("it reads a value that is only passed on")
+_refused = refused("it reads a value that is only passed on")
 
 
 class _Passed:

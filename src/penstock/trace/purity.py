@@ -417,11 +417,8 @@ class _Inspection:
             return self._array(value, spelled)
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
             return None
-        if isinstance(value, type) and (_is_plain_type(value) or is_frozen(value)):
-            return None
-        if is_frozen(type(value)):
-            return None
-        if id(value) in _MAKING:
+        plain_type = isinstance(value, type) and (_is_plain_type(value) or is_frozen(value))
+        if plain_type or is_frozen(type(value)) or id(value) in _MAKING:
             return None
         if isinstance(value, np.ufunc) or id(value) in _KNOWN:
             self._writes = True  # the argument `out` may name an array to write into

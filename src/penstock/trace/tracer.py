@@ -45,8 +45,10 @@ from penstock.trace.numpy_rows import (
 from penstock.trace.rowwise import OperandPlace
 
 
-def _refused(why: str) -> Callable[..., NoReturn]:
-    def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+def refused(why: str) -> Callable[..., NoReturn]:
+    """Return a method that refuses to be called while a function is traced."""
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotTraceable(why)
 
     return refuse
@@ -218,15 +220,15 @@ class Tracer(NDArrayOperatorsMixin):
     def _no(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotTraceable("it is called in a way that has no vectorised form")
 
-    __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a Python number")
-    item = tolist = _refused("it converts a value to a Python number")
-    tobytes = _refused("it converts a value to bytes")
-    __index__ = _refused("it uses a value as an index, a length or a size")
-    __contains__ = _refused("it searches an array for a value")
-    __array__ = _refused("it passes a value to an unknown function that takes arrays")
-    __hash__ = _refused("it looks up a value in a dict or a set")
+    __int__ = __float__ = __complex__ = __round__ = refused("it converts a value to a Python number")
+    item = tolist = refused("it converts a value to a Python number")
+    tobytes = refused("it converts a value to bytes")
+    __index__ = refused("it uses a value as an index, a length or a size")
+    __contains__ = refused("it searches an array for a value")
+    __array__ = refused("it passes a value to an unknown function that takes arrays")
+    __hash__ = refused("it looks up a value in a dict or a set")
     # the text of a tracer must not become data
-    __str__ = __repr__ = __format__ = __bytes__ = _refused("it converts a value to text")
+    __str__ = __repr__ = __format__ = __bytes__ = refused("it converts a value to text")
 
 
 def _reduction(primitive: Primitive) -> Callable[..., Tracer]:
