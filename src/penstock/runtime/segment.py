@@ -232,9 +232,10 @@ class Segment(Worked):
         """Set the size of the next task."""
         lane, sizer = self.lane, work.sizer
         knobs = lane.knobs
-        if knobs.executor == "thread" and may_wait(work.transforms):
-            left = lane.elements - work.count() + work.start
-            sizer.wait(knobs.block_seconds, knobs.parallelism, left if left > 0 else None)
+        if knobs.executor == "thread":
+            left = lane.elements - work.count() + work.start if may_wait(work.transforms) else 0
+            budget = self._driver.memory.budget.total
+            sizer.aim(knobs.block_seconds, knobs.parallelism, left if left > 0 else None, budget)
         else:
             sizer.seconds = knobs.block_seconds
         if not self._results.begun:
