@@ -334,6 +334,8 @@ class Segment(Worked):
                 self._die(fatal)
             self._tell()
         self.lane.elements = self.work.count() - self.work.start
+        if self.lane.reads:
+            self._scope.remove(self)  # hundreds of inputs may wait for their turn after they have been read
         self._close_if_left()
 
     def _tell(self) -> None:
