@@ -12,8 +12,8 @@ _COLUMN_BYTES = 1 << 15
 _MOST = 1 << 16  # elements
 # seconds of work per worker in a Block: all workers together then run 1,400 tasks per second
 _OF_EACH_WORKER = 0.0007
-_BYTES_OF_EACH_WORKER = 1 << 18  # per worker in a Block, if ...
-_SHARE_OF_BUDGET = 16  # ... the Blocks of all workers together need at most this fraction of the budget
+# bytes per worker in a Block, if the Blocks of all workers together need at most this fraction of the budget
+_BYTES_OF_EACH_WORKER, _SHARE_OF_BUDGET = 1 << 18, 16
 _STEPS = (8, 4, 2)  # factors of growth while the consumer waits for a whole unit
 _SEVERAL = 0.3  # share of the allowed seconds, below which several units may be together
 _MOSTLY = 0.75  # share of the time of a Block that its elements take, above which larger Blocks bring no gain
@@ -41,8 +41,7 @@ class BlockSizer:
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
         self.seconds = seconds  # seconds of work per Block
-        self._of_several = seconds * _SEVERAL  # the same for several units
-        self._bytes = _BYTES
+        self._of_several, self._bytes = seconds * _SEVERAL, _BYTES  # the same for several units; bytes per Block
         self._most = max(1, min(most, _MOST))
         self._unit = min(unit, self._most)
         self.want = 1

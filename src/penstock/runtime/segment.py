@@ -234,8 +234,7 @@ class Segment(Worked):
         knobs = lane.knobs
         if knobs.executor == "thread":
             left = lane.elements - work.count() + work.start if may_wait(work.transforms) else 0
-            budget = self._driver.memory.budget.total
-            sizer.aim(knobs.block_seconds, knobs.parallelism, left if left > 0 else None, budget)
+            sizer.aim(knobs.block_seconds, knobs.parallelism, max(left, 0) or None, self._driver.memory.budget.total)
         else:
             sizer.seconds = knobs.block_seconds
         if not self._results.begun:
