@@ -179,17 +179,20 @@ def test_many_threads_that_wait_have_larger_blocks_and_each_a_share_of_what_is_l
     assert asked_for(64, 0.001, None) == 32
 
 
-def test_many_workers_have_several_batches_in_a_block_if_the_budget_allows_it():
-    def batches(workers, seconds, nbytes, budget=1 << 40):
+def test_many_workers_have_several_batches_in_a_block_unless_these_are_large():
+    def batches(workers, seconds=0.01, nbytes=1000, made=1000, budget=1 << 40):
         sizer = BlockSizer(seconds=0.016, unit=32)
         sizer.aim(0.016, workers, None, budget)
         for _ in range(30):
-            sizer.observe(sizer.want, sizer.want / 32 * seconds, 0, int(sizer.want / 32 * nbytes))
+            share = sizer.want / 32
+            sizer.observe(sizer.want, share * seconds, int(share * nbytes), int(share * made))
         return sizer.want / 32
 
-    assert batches(2, 0.01, 1000) == batches(16, 0.01, 1000) == 1
-    assert batches(32, 0.01, 1000) == 2
-    assert batches(64, 0.01, 1000) == batches(64, 0.01, 3 << 20) == 4
-    assert batches(64, 0.01, 5 << 20) == 2
-    assert batches(64, 0.01, 5 << 20, budget=1 << 33) == 1
-    assert batches(2, 0.001, 5 << 20) == 1
+    assert batches(2) == batches(16) == 1
+    assert batches(32) == 2
+    assert batches(64) == batches(64, nbytes=3 << 20) == 4
+    assert batches(64, nbytes=5 << 20) == 2
+    assert batches(64, nbytes=5 << 20, budget=1 << 33) == 1
+    assert batches(64, made=(1 << 20) - 1) == 2
+    assert batches(64, made=1 << 20) == 1
+    assert batches(2, nbytes=5 << 20) == 0.25

@@ -134,8 +134,11 @@ class BlockSizer:
         return self._of_several if self._is_several(elements) else self.seconds
 
     def _counting(self, elements: int, nbytes: int, made: int) -> int:
-        """Return the bytes that count for a Block with `elements`."""
-        return max(nbytes, made) if self._is_several(elements) else nbytes
+        """Return the bytes that count for a Block with `elements`.
+
+        Large results stay apart, for any number of workers: memory for them is reused only if there is little of it.
+        """
+        return max(nbytes, made * self._bytes // _BYTES) if self._is_several(elements) else nbytes
 
     def _is_several(self, elements: int) -> bool:
         return 0 < self._unit < elements
