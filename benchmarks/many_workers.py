@@ -2,6 +2,7 @@
 
 In the pipelines of this file, kernels sleep as long as the real kernel takes on this machine, without the interpreter
 lock, and then write a result of the real size in full. So a machine with two cores can serve as many workers. The
+engine counts such a sleep as CPU time, as it counts the real kernel, because the size of Blocks depends on it. The
 control, in the same process, is as many plain Python threads that sleep as long and write as much.
 
 - photographs: 500x375 JPEGs, decoded and resized to 224x224 bytes, `batch(32)`
