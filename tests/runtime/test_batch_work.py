@@ -1,6 +1,8 @@
 """Pieces of a batch, or many batches: as large as their pace says, also where Blocks come in other sizes."""
 
+import threading
 from itertools import chain
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from penstock.errors import marked
 from penstock.physical.executor import BatchTask, SegmentSettings
 from penstock.physical.stage import Stage
 from penstock.physical.stretch import Stretch, failure, join
+from penstock.runtime.filling import Filling
 from penstock.runtime.work import reading_ahead, work_of
 
 
@@ -304,3 +307,26 @@ def test_all_batches_of_workers_may_be_written_to_and_no_source_changes(step, ke
             assert (batch == wanted[number * 8 : number * 8 + 8]).all()
             batch[...] = -1
     assert (rows == wanted).all()
+
+
+def test_one_thread_begins_pieces_of_a_batch_while_others_finish_them():
+    pieces, rows = 2000, 3
+    filling = Filling(BatchTask(pieces * rows, drop_remainder=False, label="batch", where=None), 0)
+    begun, made = SimpleQueue(), []
+
+    def finish():
+        while begun.get():
+            made.append(filling.finish_piece())
+
+    threads = [threading.Thread(target=finish) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(pieces):
+        begun.put(filling.plan(Block.single(column_of([b"x"] * rows)), Numbers(0)))
+    for _ in threads:
+        begun.put(None)
+    for thread in threads:
+        thread.join()
+    assert made == [None] * pieces
+    filling.close()
+    assert filling.finish_piece() is not None

@@ -166,7 +166,7 @@ def test_many_threads_that_wait_have_larger_blocks_and_each_a_share_of_what_is_l
     sizer = BlockSizer(seconds=0.016, unit=32)
 
     def asked_for(workers, seconds_each, left):
-        sizer.wait(0.016, workers, left)
+        sizer.aim(0.016, workers, left, 1 << 40)
         wants(sizer, lambda elements: seconds_each * elements)
         return min(sizer.want, sizer.share)
 
@@ -177,3 +177,22 @@ def test_many_threads_that_wait_have_larger_blocks_and_each_a_share_of_what_is_l
     assert asked_for(64, 0.001, 640) == 10
     assert asked_for(64, 0.001, 63) == 1
     assert asked_for(64, 0.001, None) == 32
+
+
+def test_many_workers_have_several_batches_in_a_block_unless_these_are_large():
+    def batches(workers, seconds=0.01, nbytes=1000, made=1000, budget=1 << 40):
+        sizer = BlockSizer(seconds=0.016, unit=32)
+        sizer.aim(0.016, workers, None, budget)
+        for _ in range(30):
+            share = sizer.want / 32
+            sizer.observe(sizer.want, share * seconds, int(share * nbytes), int(share * made))
+        return sizer.want / 32
+
+    assert batches(2) == batches(16) == 1
+    assert batches(32) == 2
+    assert batches(64) == batches(64, nbytes=3 << 20) == 4
+    assert batches(64, nbytes=5 << 20) == 2
+    assert batches(64, nbytes=5 << 20, budget=1 << 33) == 1
+    assert batches(64, made=(1 << 20) - 1) == 2
+    assert batches(64, made=1 << 20) == 1
+    assert batches(2, nbytes=5 << 20) == 0.25

@@ -257,3 +257,20 @@ def test_a_worker_does_not_wait_for_long(monkeypatch):
     hand_over = parking.HandOver(threading.RLock())
     hand_over.call()
     hand_over.wait()
+
+
+def test_a_collection_in_another_thread_does_not_disturb_the_question():
+    over = threading.Event()
+
+    def collect():
+        while not over.is_set():
+            gc.collect(0)
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    try:
+        assert {collecting() for _ in range(20_000)} <= {True, False}
+    finally:
+        over.set()
+        thread.join()
+    assert not collecting()

@@ -1160,13 +1160,13 @@ def test_closing_brings_out_workers_that_wait_for_segments_below():
 
 def test_the_next_of_streams_that_wait_shares_out_as_many_elements_as_the_last_one_had(monkeypatch):
     lefts = []
-    wait = BlockSizer.wait
+    aim = BlockSizer.aim
 
-    def noted(sizer, seconds, workers, left):
+    def noted(sizer, seconds, workers, left, budget):
         lefts.append(left)
-        wait(sizer, seconds, workers, left)
+        aim(sizer, seconds, workers, left, budget)
 
-    monkeypatch.setattr(BlockSizer, "wait", noted)
+    monkeypatch.setattr(BlockSizer, "aim", noted)
 
     def function(x):
         time.sleep(0)  # which may wait

@@ -68,3 +68,15 @@ def test_the_executors_of_a_function_are_open_until_it_has_run_on_a_block():
     transform.run(Block.single(DenseColumn(np.arange(4))), Numbers(0))
     assert _executors("auto", (transform,)) == ("thread",)
     assert _executors("auto", (MapTransform(function, "map", None, vectorise=False),)) == ("thread", "process")
+
+
+def test_without_the_interpreter_lock_only_the_user_chooses_processes(monkeypatch):
+    transform = MapTransform(str, "map", None, vectorise=False)
+    assert _executors("auto", (transform,)) == ("thread", "process")
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert _executors("auto", (transform,)) == ("thread",)
+    assert _executors("process", (transform,)) == ("process",)
+    ds = ps.Dataset.range(40).map(lambda x: sum(range(x)), num_parallel_calls=ps.AUTOTUNE)
+    with iter(ds) as elements:
+        assert [int(next(elements)) for _ in range(40)] == [sum(range(x)) for x in range(40)]
+        assert {lane.choice.limits.executors for lane in elements._run.driver.lanes} == {("thread",)}

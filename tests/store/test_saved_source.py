@@ -1,7 +1,7 @@
 """SavedSource: elements where they lie in the files, by number, and what other programs see in them."""
 
 import os
-from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, current_thread
 from unittest import mock
@@ -245,10 +245,22 @@ def test_files_that_somebody_has_changed_since_are_looked_at(way, tmp_path, monk
     assert any(isinstance(part, ps.errors.DataLossError) for part in found) == damaged
 
 
+def test_several_threads_note_their_files_at_the_same_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(durable, "_MOST_KNOWN", 4)
+    monkeypatch.setattr(durable, "_WRITTEN", {})
+    files = [tmp_path / str(i) for i in range(32)]
+    for i, file in enumerate(files):
+        file.write_bytes(b"x" * i)
+        os.utime(file, ns=(10**18 - 1, 10**18 - 1))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: durable.note_as_written(files[i % 32], (i,)), range(2000)))
+    assert 0 < len(durable._WRITTEN) <= 4 + 8
+
+
 def test_of_what_was_written_the_last_files_are_known(tmp_path, monkeypatch):
     monkeypatch.setattr(chunk_files, "_DEAR", float("inf"))
     monkeypatch.setattr(durable, "_MOST_KNOWN", 2)
-    monkeypatch.setattr(durable, "_WRITTEN", OrderedDict())
+    monkeypatch.setattr(durable, "_WRITTEN", {})
     source, _ = saved_in(tmp_path, [10] * 5)
     assert len(durable._WRITTEN) == 2
     checked = checked_files(monkeypatch)
@@ -327,7 +339,7 @@ def test_a_file_is_verified_once_though_it_is_opened_again(tmp_path, small_chunk
     RANGE(100).map(of_all_kinds).save(tmp_path)
     monkeypatch.setattr(saved, "_MOST_OPEN", 2)
     monkeypatch.setattr(saved, "RECENT", Recent(0))
-    monkeypatch.setattr(durable, "_WRITTEN", OrderedDict())  # as in another process
+    monkeypatch.setattr(durable, "_WRITTEN", {})  # as in another process
     ds = load(tmp_path)
     with mock.patch.object(Chunk, "check", autospec=True, side_effect=Chunk.check) as check:
         for _ in range(2):

@@ -20,7 +20,6 @@ from penstock.functions.memory import notes_of
 from penstock.functions.ownership import is_plain_object
 from penstock.functions.tokenisers import LIBRARIES, LOCK, SingleCalls, Tokeniser, tokeniser_of
 from penstock.physical.vectorise import PartTrial, equal_blocks
-from penstock.plan.visible import why_seen_of
 from penstock.trace.drawing import Element
 from penstock.trace.tables import Among
 
@@ -43,8 +42,7 @@ class Tokenising:
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Tokenising | None:
         """Return a Tokenising, or None for functions that call no known tokeniser or have side effects."""
-        found = tokenisers_in(function)
-        return cls(function) if found and why_seen_of(function) is None else None
+        return cls(function) if tokenisers_in(function) and _why_seen(function) is None else None
 
     def calls(self, block: Block, now: Element) -> TokeniserCalls | None:
         """Return the calls for the rows of a Block, or None if the function has to be called as written."""
@@ -188,10 +186,14 @@ def tokenisers_in(function: Callable[..., Any]) -> list[Tokeniser]:
 
 def described(function: Callable[..., Any]) -> str:
     """Return a sentence about the calls of a function's tokenisers; empty for a function without tokenisers."""
-    found = tokenisers_in(function)
-    if not found:
+    if not (found := tokenisers_in(function)):
         return ""
-    seen = why_seen_of(function)
-    if seen is not None:
+    if (seen := _why_seen(function)) is not None:
         return f"{found[0].name} is called for each text, because the function has side effects: {seen}"
     return (notes_of(function) or {}).get(_NOTE) or f"{found[0].name} gets the texts of a Block in one call"
+
+
+def _why_seen(function: Callable[..., Any]) -> str | None:
+    from penstock.plan.visible import why_seen_of  # loaded here: a worker process starts without plans
+
+    return why_seen_of(function)

@@ -24,7 +24,6 @@ from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
 from penstock.physical.tokenising import TokeniserCalls, Tokenising
 from penstock.physical.vectorise import Vectoriser
-from penstock.plan.seeding import seeded, warn_of_unseeded
 from penstock.trace.drawing import Draws, can_seed, drawing
 from penstock.trace.graph import Allocate
 
@@ -137,12 +136,16 @@ class FunctionTransform(BlockTransform):
     def generators(self) -> dict[str, str]:
         """The generators of the process that the function uses, each with the called name."""
         if self._drawn is None:
+            from penstock.plan.seeding import seeded  # loaded here: a worker process starts without plans
+
             self._drawn = {name: use.spelled for name, use in seeded(self.function).items()}
         return self._drawn
 
     def drawing(self, draws: Draws, rows: int) -> drawing:
         """Return the context in which the function is called for the elements of a Block."""
         if self.generators and not can_seed(draws):
+            from penstock.plan.seeding import warn_of_unseeded
+
             warn_of_unseeded(self.label, next(iter(self.generators.values())), self.where)
         return drawing(draws, self.generators, rows)
 

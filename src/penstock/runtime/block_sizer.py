@@ -10,8 +10,10 @@ _BYTES = 1 << 21
 # per component if there are many: the fixed 5 µs per component and Block cost as much as a copy of these
 _COLUMN_BYTES = 1 << 15
 _MOST = 1 << 16  # elements
-# seconds of work per worker in a Block if functions wait: all together they then run 1,400 tasks per second
+# seconds of work per worker in a Block: all workers together then run 1,400 tasks per second
 _OF_EACH_WORKER = 0.0007
+# bytes per worker in a Block, if the Blocks of all workers together need at most this fraction of the budget
+_BYTES_OF_EACH_WORKER, _SHARE_OF_BUDGET = 1 << 18, 16
 _STEPS = (8, 4, 2)  # factors of growth while the consumer waits for a whole unit
 _SEVERAL = 0.3  # share of the allowed seconds, below which several units may be together
 _MOSTLY = 0.75  # share of the time of a Block that its elements take, above which larger Blocks bring no gain
@@ -33,11 +35,13 @@ class BlockSizer:
     """
 
     __slots__ = (
-        "_before", "_elements", "_made", "_most", "_nbytes", "_seconds", "_trial", "_unit", "seconds", "share", "want",
+        "_before", "_bytes", "_elements", "_made", "_most", "_nbytes", "_of_several", "_seconds", "_trial", "_unit",
+        "seconds", "share", "want",
     )  # fmt: skip
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
         self.seconds = seconds  # seconds of work per Block
+        self._of_several, self._bytes = seconds * _SEVERAL, _BYTES  # the same for several units; bytes per Block
         self._most = max(1, min(most, _MOST))
         self._unit = min(unit, self._most)
         self.want = 1
@@ -52,13 +56,16 @@ class BlockSizer:
         self.want = min(want, self._most)
         self._trial = False
 
-    def wait(self, seconds: float, workers: int, left: int | None) -> None:
-        """Aim for Blocks of `seconds`, or more if many threads run functions that wait.
+    def aim(self, seconds: float, workers: int, left: int | None, budget: int) -> None:
+        """Aim for Blocks of `seconds`, or more for many workers.
 
-        A task holds the interpreter for about 0.1 ms, for which all threads queue. If only `left` elements remain, each
-        worker gets one Block, so that no worker waits at the end for several Blocks of another.
+        A task holds the interpreter lock for about 0.4 ms, and all workers wait for this lock. If only `left` elements
+        remain, each worker gets one Block, so that no worker waits at the end for several Blocks of another. `budget`
+        is the number of bytes for all buffers.
         """
-        self.seconds = max(seconds, workers * _OF_EACH_WORKER)
+        least = workers * _OF_EACH_WORKER
+        self.seconds, self._of_several = max(seconds, least), max(seconds * _SEVERAL, least)
+        self._bytes = max(_BYTES, min(workers * _BYTES_OF_EACH_WORKER, budget // (_SHARE_OF_BUDGET * workers)))
         self.share = _MOST if left is None else max(left // workers, 1)
 
     def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0, columns: int = 1) -> None:
@@ -84,7 +91,7 @@ class BlockSizer:
         seconds, nbytes, made = self._seconds * share, int(self._nbytes * share), int(self._made * share)
         self._elements = self._nbytes = self._made = 0
         self._seconds = 0.0
-        most = max(_BYTES, columns * _COLUMN_BYTES)
+        most = max(self._bytes, columns * _COLUMN_BYTES)
         allowed, each = self._allowed(self.want), self._of_each(seconds)
         failed = False
         if self._trial:
@@ -124,13 +131,16 @@ class BlockSizer:
 
     def _allowed(self, elements: int) -> float:
         """Return the allowed seconds of work of a Block with `elements`."""
-        return self.seconds * _SEVERAL if self._several(elements) else self.seconds
+        return self._of_several if self._is_several(elements) else self.seconds
 
     def _counting(self, elements: int, nbytes: int, made: int) -> int:
-        """Return the bytes that count for a Block with `elements`."""
-        return max(nbytes, made) if self._several(elements) else nbytes
+        """Return the bytes that count for a Block with `elements`.
 
-    def _several(self, elements: int) -> bool:
+        Large results stay apart, for any number of workers: memory for them is reused only if there is little of it.
+        """
+        return max(nbytes, made * self._bytes // _BYTES) if self._is_several(elements) else nbytes
+
+    def _is_several(self, elements: int) -> bool:
         return 0 < self._unit < elements
 
 

@@ -70,14 +70,14 @@ class Filling:
         self._elsewhere: set[int] = set()  # components with some rows outside the memory of the batch
         self._pieces: list[tuple[int, Block]] = []
         self._errors: list[tuple[int, Exception]] = []
-        self._pending = 0
+        self._begun = self._finished = 0  # pieces: the thread that pulls counts those begun, under no lock
         self.planned = 0
         self.closed = False
 
     def plan(self, block: Block, numbers: Numbers) -> BatchPiece:
         piece = BatchPiece(self, block, numbers, self.planned)
         self.planned += block.size
-        self._pending += 1
+        self._begun += 1
         self.parts.append((block, numbers))
         return piece
 
@@ -86,13 +86,13 @@ class Filling:
         annotate(error, Context(self._spec.label, self._spec.where, self.number))
         self.fail(self.planned, error)
         self.planned += 1
-        self._pending += 1
+        self._begun += 1
         self.parts.append(failure(error))
         return BatchPiece(self, None, Numbers(None), self.planned)
 
     def close(self) -> BatchPiece:
         """Mark the batch as closed, because the input has ended."""
-        self._pending += 1
+        self._begun += 1
         self.closed = True
         return BatchPiece(self, None, Numbers(None), self.planned)
 
@@ -154,8 +154,8 @@ class Filling:
     def finish_piece(self) -> Stretch | None:
         """Return the batch after the last piece, else None. A batch with a failed row is a failure."""
         with self._lock:
-            self._pending -= 1
-            if self._pending or not self.closed:
+            self._finished += 1
+            if self._finished < self._begun or not self.closed:
                 return None
         kinds = joined_kinds([found for _, found in sorted(self.kinds.items())])
         if self._errors:

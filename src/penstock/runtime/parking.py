@@ -152,4 +152,4 @@ def collecting() -> bool:
     >>> collecting()
     False
     """
-    return next(reversed(_phases), "stop") == "start"
+    return list(_phases)[-1:] == ["start"]

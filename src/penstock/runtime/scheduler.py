@@ -60,18 +60,11 @@ class _Row:
 
     def pick(self) -> Runnable | None:
         segments = self.segments  # a garbage collection during this search may close runs and remove segments
-        if len(segments) == 1:
-            only = segments[0]
-            return only if only.runnable() else None
-        begin = self._next
-        for places in (range(begin, len(segments)), range(begin)):
-            for at in places:
-                if at >= len(segments):
-                    break
-                segment = segments[at]
-                if segment.runnable():
-                    self._next = at
-                    return segment
+        for at in itertools.chain(range(self._next, len(segments)), range(self._next)):
+            segment = segments[at] if at < len(segments) else None
+            if segment is not None and segment.runnable():
+                self._next = at
+                return segment
         return None
 
     def remove(self, segment: Runnable) -> None:

@@ -232,9 +232,9 @@ class Segment(Worked):
         """Set the size of the next task."""
         lane, sizer = self.lane, work.sizer
         knobs = lane.knobs
-        if knobs.executor == "thread" and may_wait(work.transforms):
-            left = lane.elements - work.count() + work.start
-            sizer.wait(knobs.block_seconds, knobs.parallelism, left if left > 0 else None)
+        if knobs.executor == "thread":
+            left = lane.elements - work.count() + work.start if may_wait(work.transforms) else 0
+            sizer.aim(knobs.block_seconds, knobs.parallelism, max(left, 0) or None, self._driver.memory.budget.total)
         else:
             sizer.seconds = knobs.block_seconds
         if not self._results.begun:
@@ -333,6 +333,8 @@ class Segment(Worked):
                 self._die(fatal)
             self._tell()
         self.lane.elements = self.work.count() - self.work.start
+        if self.lane.reads:
+            self._scope.remove(self)  # hundreds of inputs may wait for their turn after they have been read
         self._close_if_left()
 
     def _tell(self) -> None:

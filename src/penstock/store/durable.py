@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -93,7 +92,7 @@ _DIRECT = getattr(os, "O_DIRECT", 0)
 _SECOND = 10**9  # ns
 _MARK = -1  # ns relative to the second of the write; no later change sets such a time
 _MOST_KNOWN = 1 << 14  # files; a long run may write a small one every five seconds
-_WRITTEN: OrderedDict[tuple[int, ...], tuple[int, ...]] = OrderedDict()  # checksums by identity, the oldest first
+_WRITTEN: dict[tuple[int, ...], tuple[int, ...]] = {}  # checksums by identity, the oldest first; no lock
 # errors of file systems that do not support direct writes, or need other sizes
 _REFUSED = errno.EINVAL, errno.EOPNOTSUPP
 
@@ -212,13 +211,13 @@ class DiskFile:
 
 def note_as_written(path: str | Path, crcs: tuple[int, ...]) -> None:
     """Remember the checksums of a finished DiskFile that is in the system's cache of files."""
-    with suppress(OSError):
+    with suppress(OSError, RuntimeError):  # RuntimeError: another thread has changed the dict, and removes the oldest
         found = Path(path).stat()
         # otherwise this file system rounds times, and later changes may look equal
         if found.st_mtime_ns % _SECOND == _MARK % _SECOND:
             _WRITTEN[_identity(found)] = crcs
             if len(_WRITTEN) > _MOST_KNOWN:
-                _WRITTEN.popitem(last=False)
+                _WRITTEN.pop(next(iter(_WRITTEN)), None)
 
 
 def is_as_written(path: str, crcs: tuple[int, ...]) -> bool:
