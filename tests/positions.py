@@ -29,9 +29,9 @@ def given(stage, want=4):
         yield from block.elements()
 
 
-def positions(dataset, want=4, most=None):
-    """All positions, or the first `most`."""
-    return list(islice(given(stage_of(dataset), want), most))
+def positions(dataset, want=4, most=None, epoch=0):
+    """All positions of an epoch, or the first `most`."""
+    return list(islice(given(stage_of(dataset, epoch), want), most))
 
 
 def texts(found):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
 
 import penstock as ps
 from penstock import errors
@@ -118,14 +118,6 @@ def test_windows_of_strings_and_of_arrays_of_differing_shape():
     assert [list(window) for window in strings.window(3, 1, 2)] == [[b"a", b""], [b"bb", b"dddd"], [b""], [b"dddd"]]
     ragged = ps.Dataset.range(4).map(lambda n: np.arange(n))
     assert [plain(window) for window in ragged.window(2)] == [[[], [0]], [[0, 1], [0, 1, 2]]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", [(3,), (3, 1), (2, 5), (3, 2, 2, True), (20,)])
-def test_a_pass_over_windows_continues_from_every_step(arguments):
-    ds = ps.Dataset.range(15).shuffle(4).window(*arguments)
-    assert_resumes_exactly(ds.flat_map(lambda window: window.batch(2)))
-    assert_resumes_exactly(ds.map(lambda window: sum(int(x) for x in window), num_parallel_calls=2))
 
 
 def test_a_state_holds_no_element():
@@ -446,10 +438,6 @@ ARGUMENTS = {
     "reducer": lambda ds: ds.apply(group_by_reducer(len, sum)),
     "reducer_func": lambda ds: Reducer(0, sum, int),
 }
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

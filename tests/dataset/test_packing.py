@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
+from tests.positions import assert_continues_everywhere
 
 import penstock as ps
 from penstock import errors
@@ -287,20 +288,7 @@ def test_a_failure_comes_in_its_turn_and_the_others_go_on(executor):
 )
 def test_a_pass_with_failures_continues_from_every_step(sizes, numbers, most_open, how):
     ds = sequences(*sizes).map(spoiled(*numbers)).pack(6, open_rows=most_open, too_long=how)
-    with ds.iterator(executor="inline") as elements:
-        wanted = outcomes(elements)
-    with ds.iterator(executor="inline") as elements:
-        for at in range(len(wanted) + 1):
-            state = elements.state_dict()
-            with resumed(ds, state, "inline") as again:
-                same = again.state_dict()
-                assert outcomes(again) == wanted[at:]
-            with resumed(ds, same, "inline") as again:
-                assert outcomes(again) == wanted[at:]
-            try:
-                next(elements)
-            except Exception:
-                continue
+    assert_continues_everywhere(ds)
 
 
 # -- number, kind, states
@@ -373,10 +361,6 @@ ARGUMENTS = {
     ).pack(5),
     "no_array": lambda ds: ps.Dataset.from_tensors({}).pack(5),
 }
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
