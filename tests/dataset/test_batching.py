@@ -9,7 +9,7 @@ from penstock import errors
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.physical.stages.padded import pad_block
-from penstock.testing import assert_same_elements
+from penstock.testing import assert_resumes_exactly, assert_same_elements
 
 BOTH = pytest.mark.parametrize("source", [rows, untold])
 ROWS_SPEC = "RaggedTensorSpec(shape=(None, None), dtype=int64, ragged_rank=1, row_splits_dtype=int64)"
@@ -416,6 +416,11 @@ def test_no_element_gives_none_and_one_gives_one(name):
     assert given(STEPS[name](rows().take(0))) == []
     assert len(given(STEPS[name](rows().take(1)))) == 1
     assert len(given(STEPS[name](rows().repeat()).take(4))) == 4
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_pass_continues_from_every_batch(name):
+    assert_resumes_exactly(STEPS[name](rows().repeat().shuffle(3)), limit=5, across=False)
 
 
 def fails_at(*numbers):

@@ -120,6 +120,14 @@ def test_windows_of_strings_and_of_arrays_of_differing_shape():
     assert [plain(window) for window in ragged.window(2)] == [[[], [0]], [[0, 1], [0, 1, 2]]]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [(3, 1), (3, 2, 2, True)])
+def test_a_pass_over_windows_continues_from_every_step(arguments):
+    ds = ps.Dataset.range(15).shuffle(4).window(*arguments)
+    assert_resumes_exactly(ds.flat_map(lambda window: window.batch(2)), across=False)
+    assert_resumes_exactly(ds.map(lambda window: sum(int(x) for x in window), num_parallel_calls=2), across=False)
+
+
 def test_a_state_holds_no_element():
     numbers = ps.Dataset.range(10**9, 10**9 + 40)
     passes = (
