@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+gc.disable()  # until all tests are collected: what they are made of stays, and each collection would look at all of it
 MOST = 5  # generated cases of a property in `make quick`
 # No deadline: on a busy machine it fails tests for being run beside others.
 settings.register_profile(
@@ -51,6 +52,7 @@ def pytest_collection_finish() -> None:
     """What thousands of tests are made of stays to the end: each `gc.collect()` of a test looks at it no more."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
 
 import penstock as ps
 from penstock import errors
@@ -24,10 +24,6 @@ def outcome(dataset, executor):
         except Exception as error:
             return given, error
     return given, None
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 # -- arguments: the error comes on the user's line, before anything runs

@@ -72,6 +72,8 @@ def only(*names):
 def test_a_rewritten_plan_gives_the_same(rules, pipeline):
     options = only(*rules)
     plan, _ = rewrite(pipeline.dataset._plan, options)
+    if plan is pipeline.dataset._plan:
+        return
     wanted = expected(pipeline.dataset)
     assert_same_elements(list(reference.run(plan, options)), wanted)
     assert_same_elements(found(ps.Dataset._of(plan, options), executor="inline"), wanted)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
 
 import penstock as ps
 from penstock import errors
@@ -121,11 +121,11 @@ def test_windows_of_strings_and_of_arrays_of_differing_shape():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [(3,), (3, 1), (2, 5), (3, 2, 2, True), (20,)])
+@pytest.mark.parametrize("arguments", [(3, 1), (3, 2, 2, True)])
 def test_a_pass_over_windows_continues_from_every_step(arguments):
     ds = ps.Dataset.range(15).shuffle(4).window(*arguments)
-    assert_resumes_exactly(ds.flat_map(lambda window: window.batch(2)))
-    assert_resumes_exactly(ds.map(lambda window: sum(int(x) for x in window), num_parallel_calls=2))
+    assert_resumes_exactly(ds.flat_map(lambda window: window.batch(2)), across=False)
+    assert_resumes_exactly(ds.map(lambda window: sum(int(x) for x in window), num_parallel_calls=2), across=False)
 
 
 def test_a_state_holds_no_element():
@@ -393,11 +393,11 @@ def test_reductions_are_those_of_tf_data():
 
 
 def test_reductions_of_nothing_of_one_element_and_of_many():
-    for count in (0, 1, 5000):
-        ds = ps.Dataset.range(count).apply(group_by_reducer(lambda x: x % 1500, COUNT))
+    for count in (0, 1, 1000):
+        ds = ps.Dataset.range(count).apply(group_by_reducer(lambda x: x % 300, COUNT))
         assert_same_on_all_executors(ds)
         assert [plain(element) for element in ds] == [
-            (key, len(range(key, count, 1500))) for key in range(min(count, 1500))
+            (key, len(range(key, count, 300))) for key in range(min(count, 300))
         ]
 
 
@@ -446,10 +446,6 @@ ARGUMENTS = {
     "reducer": lambda ds: ds.apply(group_by_reducer(len, sum)),
     "reducer_func": lambda ds: Reducer(0, sum, int),
 }
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

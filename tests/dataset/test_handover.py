@@ -76,9 +76,9 @@ def spoil(array):
 
 def assert_owned(dataset, passes, held=()):
     """`passes` gives lists of elements of this data set, each list by another way, the same every time it is called."""
-    wanted = [[token(element) for element in elements] for elements in passes()]
-    given_out = [arrays_of(element) for elements in passes() for element in elements]
-    received = [array for arrays in given_out for array in arrays]
+    given_out = passes()
+    wanted = [[token(element) for element in elements] for elements in given_out]
+    received = [array for elements in given_out for element in elements for array in arrays_of(element)]
     assert all(array.flags.writeable for array in received)
     theirs = [*held, *held_by(dataset._plan)]
     before = [array.copy() for array in theirs]

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from tests import reference
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
 
 import penstock as ps
 from penstock import errors
@@ -29,10 +29,6 @@ EXECUTORS = ["inline", "thread"]
 
 def ints(dataset, **how):
     return [int(x) for x in dataset.iterator(epoch=0, **how)]
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 def expected(dataset, epoch=0):

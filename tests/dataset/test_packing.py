@@ -1,5 +1,6 @@
 """Sequences packed into rows: where they go, what is with them, resumed passes, failures, and what is refused."""
 
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
+from tests.positions import assert_continues_everywhere
 
 import penstock as ps
 from penstock import errors
@@ -78,7 +80,7 @@ def test_sequences_go(name):
 
 
 def test_best_fit_pads_less_than_first_fit_and_that_less_than_none():
-    sizes = np.random.default_rng(0).integers(1, 100, 2000).tolist()
+    sizes = np.random.default_rng(0).integers(1, 100, 600).tolist()
     ds = sequences(*sizes)
     counts = [len(list(ds.pack(100, strategy=how, open_rows=32))) for how in ("best_fit", "first_fit")]
     assert -(-sum(sizes) // 100) < counts[0] < counts[1] < len(sizes) * 0.6
@@ -99,10 +101,19 @@ def test_every_token_comes_once_and_sequences_stay_whole(sizes, most_open, best)
     assert sorted(found) == sorted([(np.arange(n) + 10 * i + 1).tolist() for i, n in enumerate(sizes) if n])
 
 
+@cache
+def sizes_and_rows():
+    """The sizes of sequences, and the number of rows that the first 0, 1, 2, ... sequences fill."""
+    sizes = np.random.default_rng(0).integers(0, 9, 60).tolist()
+    arrays = [np.full(size, i, np.int32) for i, size in enumerate(sizes)]
+    once = ps.Dataset.from_tensors(0).flat_map(lambda _: ps.Dataset.from_sequence(arrays))
+    return sizes, [len(list(once.take(n).pack(8, open_rows=2, drop_remainder=True))) for n in range(len(sizes) + 1)]
+
+
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("executor", ["inline", "thread"])
 def test_in_lock_step_rows_come_before_the_next_sequence_is_asked_for(executor, rows):
-    sizes = np.random.default_rng(0).integers(0, 9, 60).tolist()
+    sizes, wanted = sizes_and_rows()
     asked = []
 
     def lock_step():
@@ -110,9 +121,6 @@ def test_in_lock_step_rows_come_before_the_next_sequence_is_asked_for(executor, 
             asked.append(i)
             yield np.full(size, i, np.int32)
 
-    arrays = [np.full(size, i, np.int32) for i, size in enumerate(sizes)]
-    once = ps.Dataset.from_tensors(0).flat_map(lambda _: ps.Dataset.from_sequence(arrays))
-    wanted = [len(list(once.take(n).pack(8, open_rows=2, drop_remainder=True))) for n in range(len(sizes) + 1)]
     ds = ps.Dataset.from_generator(lock_step).pack(8, open_rows=2, drop_remainder=True).batch(rows)
     for count, _ in enumerate(ds.iterator(executor=executor), 1):
         completed = next((n for n, have in enumerate(wanted) if have >= count * rows), len(sizes))
@@ -287,20 +295,7 @@ def test_a_failure_comes_in_its_turn_and_the_others_go_on(executor):
 )
 def test_a_pass_with_failures_continues_from_every_step(sizes, numbers, most_open, how):
     ds = sequences(*sizes).map(spoiled(*numbers)).pack(6, open_rows=most_open, too_long=how)
-    with ds.iterator(executor="inline") as elements:
-        wanted = outcomes(elements)
-    with ds.iterator(executor="inline") as elements:
-        for at in range(len(wanted) + 1):
-            state = elements.state_dict()
-            with resumed(ds, state, "inline") as again:
-                same = again.state_dict()
-                assert outcomes(again) == wanted[at:]
-            with resumed(ds, same, "inline") as again:
-                assert outcomes(again) == wanted[at:]
-            try:
-                next(elements)
-            except Exception:
-                continue
+    assert_continues_everywhere(ds)
 
 
 # -- number, kind, states
@@ -345,7 +340,7 @@ def test_a_state_holds_no_tokens_and_little_is_read_again():
 
 
 def test_rows_do_not_depend_on_how_many_are_asked_for():
-    ds = sequences(*np.random.default_rng(1).integers(0, 50, 3000).tolist()).pack(64, open_rows=5)
+    ds = sequences(*np.random.default_rng(1).integers(0, 50, 900).tolist()).pack(64, open_rows=5)
     whole = [row["tokens"].tolist() for row in ds]
     assert [row["tokens"].tolist() for batch in ds.batch(7) for row in slices(batch)] == whole
 
@@ -373,10 +368,6 @@ ARGUMENTS = {
     ).pack(5),
     "no_array": lambda ds: ps.Dataset.from_tensors({}).pack(5),
 }
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
 from tests.positions import assert_continues_everywhere, positions, stage_of, texts
 
 import penstock as ps
@@ -14,10 +14,6 @@ from penstock.testing import assert_resumes_exactly, difference
 
 RANGE = ps.Dataset.range
 PAIRS = ps.Dataset.zip(RANGE(3), RANGE(3, 6))
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 def values(dataset, count=None):

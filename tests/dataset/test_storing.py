@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
 from tests.positions import assert_continues_everywhere, given, positions, stage_of, texts
 
 import penstock as ps
@@ -32,10 +32,6 @@ load = ps.Dataset.load
 class Pair(NamedTuple):
     left: object
     right: object
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 def values(dataset):
@@ -310,20 +306,6 @@ def test_a_pass_that_fails_saves_nothing(tmp_path):
     assert values(load(tmp_path)) == [0, 1, 2]
 
 
-def test_a_disk_that_takes_no_more_leaves_what_was_there(tmp_path, monkeypatch):
-    RANGE(3).save(tmp_path)
-    before = names(tmp_path)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        RANGE(5).save(tmp_path)
-    assert names(tmp_path) == before
-    assert values(load(tmp_path)) == [0, 1, 2]
-
-
 def test_what_a_killed_save_has_left_goes_with_the_next_and_nothing_else_does(tmp_path):
     code = f"""
 import os, penstock as ps
@@ -349,22 +331,22 @@ ps.Dataset.range(50).map(lambda x: os._exit(3) if x == 30 else x).batch(5).save(
     assert len([name for name in names(tmp_path) if "/" not in name]) == 3
 
 
-@pytest.mark.parametrize("failing_call", ["manifest", "rename"])
-def test_a_save_whose_manifest_cannot_be_written_leaves_no_files(failing_call, tmp_path, monkeypatch):
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("fails", ["the write to the disk", "the manifest", "the rename of the manifest"])
+def test_a_save_that_finds_no_room_leaves_what_was_there(fails, tmp_path, monkeypatch):
     RANGE(3).save(tmp_path)
     before = names(tmp_path)
     replace = Path.replace
-
-    def refused(path, target):
-        if Path(target).name == "manifest.json":
-            raise OSError(28, "No space left on device")
-        return replace(path, target)
-
-    if failing_call == "rename":
-        monkeypatch.setattr(Path, "replace", refused)
+    if fails == "the write to the disk":
+        monkeypatch.setattr("os.fsync", full)
+    elif fails == "the manifest":
+        monkeypatch.setattr("penstock.store.saved_writer.write_manifest", full)
     else:
         monkeypatch.setattr(
-            "penstock.store.saved_writer.write_manifest", lambda *_, **__: refused(None, "manifest.json")
+            Path, "replace", lambda path, to: full() if Path(to).name == "manifest.json" else replace(path, to)
         )
     with pytest.raises(OSError, match="No space left"):
         RANGE(5).save(tmp_path)
@@ -454,32 +436,32 @@ def test_the_manifest_tells_which_files_were_read(tmp_path):
     assert manifest["sources"] == [[str(name), 7, name.stat().st_mtime_ns]]
 
 
-def test_a_load_that_waits_long_says_so_once(tmp_path, monkeypatch, caplog):
+def saved_after(monkeypatch, folder, seconds):
+    """Replace the pauses of a load that waits. The folder holds range(4) after pauses of so many seconds in all."""
     pauses = []
 
-    def sleep(seconds):
-        pauses.append(seconds)
-        if sum(pauses) > 25:
-            RANGE(2).save(tmp_path)
-
-    monkeypatch.setattr(saved, "time", SimpleNamespace(sleep=sleep))
-    assert values(load(tmp_path, wait=True)) == [0, 1]
-    (said,) = [record.message for record in caplog.records]
-    assert said == f"load({str(tmp_path)!r}, wait=True) waits, because the folder has no manifest.json."
-
-
-def test_a_load_that_waits_sees_what_is_saved_meanwhile(tmp_path, monkeypatch):
-    pauses = []
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        if len(pauses) == 3:
-            RANGE(4).save(tmp_path)
+    def sleep(pause):
+        pauses.append(pause)
+        if sum(pauses) > seconds:
+            RANGE(4).save(folder)
 
     monkeypatch.setattr(saved, "time", SimpleNamespace(sleep=sleep))  # and not that of other threads
-    assert values(load(tmp_path, wait=True)) == [0, 1, 2, 3]
+    return pauses
+
+
+def test_a_load_that_waits_sees_what_is_saved_meanwhile(tmp_path, monkeypatch, caplog):
+    pauses = saved_after(monkeypatch, tmp_path, 0.3)
+    for _ in range(2):
+        assert values(load(tmp_path, wait=True)) == [0, 1, 2, 3]
     assert pauses == [0.05, 0.1, 0.2]
+    assert caplog.records == []
+
+
+def test_a_load_that_waits_long_says_so_once(tmp_path, monkeypatch, caplog):
+    saved_after(monkeypatch, tmp_path, 25)
     assert values(load(tmp_path, wait=True)) == [0, 1, 2, 3]
+    (said,) = [record.message for record in caplog.records]
+    assert said == f"load({str(tmp_path)!r}, wait=True) waits, because the folder has no manifest.json."
 
 
 # -- damage
@@ -614,9 +596,6 @@ def test_elements_that_no_file_holds_are_an_error(tmp_path):
 
 @pytest.mark.parametrize("chunk", [1, 1 << 20])
 def test_a_disk_that_takes_no_more_leaves_the_pass_as_it_is(chunk, tmp_path, monkeypatch, caplog):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr("os.fsync", full)
     monkeypatch.setattr("penstock.store.entry_writer._BYTES", chunk)
     ds = RANGE(5).snapshot(tmp_path)

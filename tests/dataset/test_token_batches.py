@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.golden.golden import assert_golden
+from tests.golden.golden import assert_golden, said
+from tests.positions import assert_continues_everywhere
 
 import penstock as ps
 from penstock import errors
-from penstock.testing import assert_resumes_exactly, assert_same_elements, assert_same_on_all_executors, resumed
+from penstock.testing import assert_resumes_exactly, assert_same_elements, assert_same_on_all_executors
 
 
 def sequences(*sizes):
@@ -223,20 +224,7 @@ def test_elements_that_cannot_be_padded_are_one_failed_batch():
 )
 def test_a_pass_with_failures_continues_from_every_step(sizes, numbers, window, how):
     ds = sequences(*sizes).map(spoiled(*numbers)).batch_by_tokens(7, sort_window=window, too_long=how)
-    with ds.iterator(executor="inline", epoch=0) as elements:
-        wanted = outcomes(elements)
-    with ds.iterator(executor="inline", epoch=0) as elements:
-        for at in range(len(wanted) + 1):
-            state = elements.state_dict()
-            with resumed(ds, state, "inline") as again:
-                same = again.state_dict()
-                assert outcomes(again) == wanted[at:]
-            with resumed(ds, same, "inline") as again:
-                assert outcomes(again) == wanted[at:]
-            try:
-                next(elements)
-            except Exception:
-                continue
+    assert_continues_everywhere(ds)
 
 
 def test_batches_of_one_size_are_padded_batches():
@@ -260,10 +248,6 @@ ARGUMENTS = {
     "seed": lambda ds: ds.batch_by_tokens(9, sort_window=3, seed="a"),
     "padding": lambda ds: ds.batch_by_tokens(9, padding_values=0.5),
 }
-
-
-def said(error):
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

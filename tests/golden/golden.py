@@ -35,6 +35,11 @@ def assert_golden(name, text):
         assert found == _read(table).get(name, "")
 
 
+def said(error):
+    """What a user reads of an error: its class, its text and its notes."""
+    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+
+
 def assert_in_page(page, name, text):
     """`text` is what a page of the repository has between `<!-- begin: name -->` and `<!-- end: name -->`."""
     path = TESTS.parent / page

@@ -25,6 +25,7 @@ from penstock.testing import assert_same_elements
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
 RIG = os.environ.get("PENSTOCK_HDFS")
 KINDS = ["memory", *(["hdfs", "webhdfs"] if RIG else ["s3", "gs"])]
+seen_by_other_processes = pytest.mark.parametrize("server", KINDS[1:], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +143,8 @@ def test_passes_go_on_behind_each_other(place, step, tmp_path):
     assert Path(name).stat().st_size == 80
 
 
+@seen_by_other_processes
 def test_a_pass_that_is_killed_leaves_what_it_has_made(place):
-    if place.startswith("memory"):
-        pytest.skip("no other process sees it")
     script = (
         "import os, penstock as ps, penstock.store.entry_writer as w, penstock.store.journal as j\n"
         "w._BYTES = 1\n"
@@ -170,17 +170,15 @@ def iter_files(url, name):
             yield full_name(system, found, url, path).removesuffix(f"/{name}")
 
 
+@seen_by_other_processes
 def test_workers_write_a_saved_set(place):
-    if place.startswith("memory"):
-        pytest.skip("no other process sees it")
     dataset = ps.Dataset.range(500).shuffle(50).map(square).batch(10)
     ps.service.distributed_save(dataset, f"{place}/saved", workers=2)
     assert_same_elements(list(ps.Dataset.load(f"{place}/saved")), list(dataset.iterator(epoch=0)))
 
 
+@seen_by_other_processes
 def test_workers_read_from_there(place):
-    if place.startswith("memory"):
-        pytest.skip("no other process sees it")
     wanted = records()
     write(f"{place}/a.tfrecord", wanted)
     assert list(ps.TFRecordDataset(f"{place}/a.tfrecord").map(lambda x: x[::-1]).distribute(workers=2)) == [

@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.image import by_block
 
 import penstock as ps
-from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
-from penstock.block.numbers import Numbers
-from penstock.block.spec import TensorSpec
-from penstock.block.structure import flatten
 from penstock.image import drawn
 from penstock.keys import draw, units
-from penstock.physical.vectorise import Vectoriser
-from penstock.trace.drawing import Draws
 from penstock.trace.lift import RANDOM_OPS
-from penstock.trace.traced import trace
 
 image = ps.image
 TURN = (0.98, -0.19, 1.0, 0.19, 0.98, -0.5, 0.0, 0.001)
@@ -51,28 +45,14 @@ def images(rows=5, dtype=np.uint8):
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
 def test_by_block_it_is_what_it_is_by_element(name, dtype):
-    function, data = FUNCTIONS[name], images(dtype=dtype)
-
-    def opaque(x):
-        print(end="")
-        return function(x)
-
-    vectoriser = Vectoriser(function)
-    found = vectoriser.run(Block.single(DenseColumn(data)), None, Draws(1, Numbers(7)))
-    assert vectoriser.verdict.startswith("by Block: image."), vectoriser.verdict
-    assert found is not None
-    by_block = list(ps.Dataset.from_tensor_slices(data).map(function).iterator(epoch=1))
-    by_element = list(ps.Dataset.from_tensor_slices(data).map(opaque).iterator(epoch=1))
-    np.testing.assert_array_equal(by_block, by_element)
-    assert by_block[0].dtype == by_element[0].dtype
+    by_block.result_of_a_block(FUNCTIONS[name], DenseColumn(images(dtype=dtype)))
+    by_block.assert_same_by_block_and_by_element(FUNCTIONS[name], images(dtype=dtype))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_images_of_differing_sizes_run_by_block_and_lie_as_by_element(name):
-    function, data = FUNCTIONS[name], [images(1)[0, : 6 + extra] for extra in range(3)]
-    vectoriser = Vectoriser(function)
-    found = vectoriser.run(Block.single(ListColumn(data)), None, Draws(1, Numbers(7)))
-    assert vectoriser.verdict.startswith("by Block: image."), vectoriser.verdict
+    data = [images(1)[0, : 6 + extra] for extra in range(3)]
+    found = by_block.result_of_a_block(FUNCTIONS[name], ListColumn(data))
     assert all(item.flags.c_contiguous for column in found.columns for item in column.values())
 
 
@@ -88,13 +68,7 @@ def described(name):
 
 @pytest.mark.parametrize(("name", "known"), [(name, known) for name in FUNCTIONS for known in described(name)])
 def test_shapes_are_known_before_a_pass(name, known):
-    value = np.zeros([9 if size is None else size for size in known], np.uint8)
-    graph = trace(FUNCTIONS[name], flatten(value)[1], [TensorSpec(known, np.uint8)]).graph
-    assert graph is not None
-    spec = graph.spec_of(graph.outputs[0])
-    result = FUNCTIONS[name](value)
-    assert spec.admits(result)
-    assert None in known or spec.shape == result.shape
+    by_block.assert_shape_is_known(FUNCTIONS[name], known)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +80,7 @@ def test_shapes_are_known_before_a_pass(name, known):
     ],
 )
 def test_numbers_for_each_of_a_batch_are_not_taken_for_a_block(function):
-    with pytest.raises(ps.errors.InvalidArgumentError, match=r"for images of shape \(9, 11, 3\)"):
-        list(ps.Dataset.from_tensor_slices(images()).map(function))
-    batch = next(iter(ps.Dataset.from_tensor_slices(images()).batch(5).map(function)))
-    np.testing.assert_array_equal(batch, function(images()))
+    by_block.assert_numbers_of_a_batch_are_for_batches(function, images())
 
 
 def test_pad_writes_where_the_batch_lies():
@@ -127,14 +98,7 @@ RANDOM = {
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_many_elements_draw_at_once_what_each_draws(name):
-    """`sample` of an array of keys, and the deterministic function of a batch."""
-    op, params, data = RANDOM_OPS[name], RANDOM[name], images(40)
-    keys = np.random.default_rng(2).integers(0, 2**64, 40, dtype=np.uint64)
-    at_once = op.becomes(data, **op.sample(keys, data.shape[1:], **params))
-    one_by_one = [
-        op.becomes(value, **op.sample(int(key), value.shape, **params)) for value, key in zip(data, keys, strict=True)
-    ]
-    np.testing.assert_array_equal(at_once, one_by_one)
+    one_by_one = by_block.results_of_one_by_one(name, RANDOM[name], images(40))
     assert len({np.asarray(one).tobytes() for one in one_by_one}) == 40
 
 
