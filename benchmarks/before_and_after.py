@@ -1,11 +1,11 @@
-"""How fast are the programs of docs/how-to/before-and-after.md, each beside the one it replaces?
+"""Measure the programs of docs/how-to/before-and-after.md and the programs that they replace.
 
     python benchmarks/before_and_after.py [--pairs N] [--only WORD]
 
-The code comes from the page. Only sizes change: the photographs have 500×375 pixels instead of noise of 64×48, images
-have 224×224 pixels instead of 32×32, and there are more rows (`LARGER`). A side runs the blocks of its section in a
-process of its own, once to warm up, then again for the time. The time includes building the pipeline. A section whose
-library is not installed is left out.
+The code comes from the page. Only sizes change (`LARGER`): the photographs have 500×375 pixels instead of noise of
+64×48, images have 224×224 pixels instead of 32×32, and there are more rows. A side runs the blocks of its section in
+its own process: once to warm up, then again for the measurement. The time includes building the pipeline. A section is
+left out if its library is not installed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ NEEDS = {
 
 
 def sections() -> dict[str, list[str]]:
-    """Return the blocks of each library's section: preparation, before, after. The first entry is the page's begin."""
+    """Return the blocks of each library's section: preparation, before, after.
+
+    The first entry has the blocks before the first section.
+    """
     head, *rest = re.split(r"^## From ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     found = {"": _blocks(head)}
     for text in rest:

@@ -1,11 +1,12 @@
-"""How fast do small pictures become augmented batches?
+"""Measure how fast small images become augmented batches.
 
     PNGs of 32×32 pixels in TFRecords → parse, decode, pad 4 (reflect), flip, random crop, rotate ±5°, cutout 8,
     normalise → batch 512
 
-The same plan on both sides, everything AUTOTUNE; both draw at random, for each picture by itself. penstock is written
-per element and makes one chain of the operations. tf.data comes twice: with what can be batched behind the batch, and
-with all of it there. Goal: ≥ 4 times the faster, hoped for 8. On a noisy machine compare the CPU columns first.
+The plan is the same on both sides, with AUTOTUNE for all settings and random parameters for each image. In penstock the
+functions are written per element, and penstock fuses the operations into one chain. tf.data runs twice: with the
+operations that support batches after `batch`, and with all operations after `batch`. Goal: ≥ 4 times the faster one, 8
+times if possible. On a noisy machine compare the CPU columns first.
 
     python benchmarks/cifar.py [--pairs N]
 """
@@ -33,7 +34,7 @@ def tf_data_by_batch() -> Pass:
 
 
 def _checked(count: int) -> int:
-    assert count == COUNT, f"{count} of {COUNT} pictures"
+    assert count == COUNT, f"{count} of {COUNT} images"
     return count
 
 

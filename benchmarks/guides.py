@@ -1,11 +1,11 @@
-"""What do the phrasings of public tf.data guides cost, in TensorFlow and in `penstock.compat`?
+"""Compare the phrasings of public tf.data guides in TensorFlow and in `penstock.compat`.
 
-One source text for both (`_common/guide_programs.py`), each run in a process of its own, in turn. The ratio is
-TensorFlow's CPU time per element divided by penstock's; the rate stands beside it. `plain` adds the same work in plain
-penstock: each phrasing beside the best one, with a goal of at most 1.1 times its CPU time.
+Both libraries run the same source text (`_common/guide_programs.py`), each in its own process, in turn. The ratio is
+TensorFlow's CPU time per element divided by penstock's. The table also has the rates. The table `plain` has the same
+work in plain penstock: each phrasing is compared with the best one, with a goal of at most 1.1 times its CPU time.
 
-Goals: 2 times for the four usual ways to decode and resize, 1.5 times for the phrasings that guides share, and
-not slower for the others.
+Goals: 2 times for the four usual ways to decode and resize, 1.5 times for the phrasings that several guides use, and at
+least equal for the others.
 
     python benchmarks/guides.py [--pairs N] [--seconds S] [--only TEXT] [--tables compat,plain]
 """
@@ -110,7 +110,7 @@ def _row(name: str, peer: str, found: Sequence[Sequence[Measured]], goal: float,
 
 def main() -> None:
     """Run the chosen tables and print them."""
-    parser = argparse.ArgumentParser(description="phrasings of public guides, in TensorFlow and in penstock")
+    parser = argparse.ArgumentParser(description="phrasings of public guides in TensorFlow and in penstock")
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--only", default="", help="programs whose name contains this text")

@@ -1,8 +1,9 @@
-"""How fast do rows of 40 scalar features become columns?
+"""Measure how fast rows of 40 scalar features become columns.
 
     TFRecords of 65 536 rows → batch 1024 → parse_example of 1 label, 13 floats, 26 integers
 
-The same plan on both sides; reading, framing and checksums are in it. Goal: ≥ 8 times tf.data, hoped for 12.
+The plan is the same on both sides and includes reading and checksums. Goal: ≥ 8 times the rate of tf.data, 12 times if
+possible.
 
     python benchmarks/parse.py [--pairs N]
 """

@@ -1,10 +1,10 @@
-"""How fast are records of pictures taken apart, without decoding them?
+"""Measure how fast records of images are parsed without decoding the images.
 
-    TFRecords of 1600 photographs of 45 KB → batch 128 → parse_example of picture and label → the label
+    TFRecords of 1600 photographs of 45 KB → batch 128 → parse_example of image and label → the label
 
-penstock leaves the pictures where they are in the mapped file; what remains is to read them once, for their checksums.
-Beside it stand its own reading without parsing, and tf.data, which copies each picture.
-Goal: at least 0.8 of reading alone, and no slower than tf.data.
+penstock leaves the images in the mapped file and reads them once, for their checksums. The program compares this with
+penstock's reading without parsing, and with tf.data, which copies each image. Goal: at least 0.8 of reading alone, and
+at least the rate of tf.data.
 
     python benchmarks/parse_jpegs.py [--pairs N]
 """
@@ -59,7 +59,7 @@ def tf_data() -> Pass:
 
 
 def _checked(count: int) -> int:
-    assert count == COUNT, f"{count} of {COUNT} pictures"
+    assert count == COUNT, f"{count} of {COUNT} images"
     return count
 
 

@@ -1,10 +1,10 @@
-"""What does it cost to parse element by element, as one writes it first?
+"""Measure the cost of a parse function per element.
 
     TFRecords of 65 536 rows → parse_single_example of 40 scalar features → batch 1024
 
-penstock runs the function a Block at a time. Beside it stand its own batched form, `batch(1024).map(parse_example)`,
-and tf.data in the form per element (a quarter of the rows a pass: its cost is per element).
-Goal: at least 1 / 1.3 of the batched form's rate, hoped for equal.
+penstock runs the function on a Block at a time. The program compares this with penstock's batched form,
+`batch(1024).map(parse_example)`, and with tf.data per element. tf.data has a quarter of the rows, because its cost is
+per element. Goal: at least 1 / 1.3 of the rate of the batched form, the same rate if possible.
 
     python benchmarks/parse_single.py [--pairs N]
 """

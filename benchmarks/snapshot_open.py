@@ -1,8 +1,8 @@
-"""How long does it take to open a saved data set of 10 000 chunks?
+"""Measure the time to open a saved data set of 10 000 chunks.
 
-From the name of its folder to the first element, by number, in a new process each time: the manifest is parsed, pyarrow
-is loaded, the first chunk is mapped and its checksums are looked at. A chunk has 32 MiB, as those have that are
-written; all are links to one. Goal: at most 200 ms.
+The time is from the name of the folder to the first element, by number, in a new process each time. It includes parsing
+the manifest, importing pyarrow, mapping the first chunk and verifying its checksums. A chunk has 32 MiB, the usual
+size; all files are links to one chunk. Goal: at most 200 ms.
 
     python benchmarks/snapshot_open.py [--runs N]
 """
@@ -30,7 +30,7 @@ CHUNKS, MOST_SECONDS = 10_000, 0.2
 
 
 def saved() -> Path:
-    """The folder of the data set; made at the first call."""
+    """Return the folder of the data set. The first call writes it."""
     folder = data_folder() / f"chunks-{CHUNKS}"
     if not folder.exists():
         unfinished = folder.with_suffix(".unfinished")
@@ -49,7 +49,7 @@ def saved() -> Path:
 
 
 def seconds() -> tuple[float, float]:
-    """(wall time, CPU time) from the name to the first element, in this process."""
+    """Return the wall time and CPU time from the name to the first element, in this process."""
     folder = saved()
     start, cpu = time.perf_counter(), time.process_time()
     ds = ps.Dataset.load(folder)
@@ -61,7 +61,7 @@ def seconds() -> tuple[float, float]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="processes (%(default)s)")
-    parser.add_argument("--once", action="store_true", help="open it in this process, and print the seconds")
+    parser.add_argument("--once", action="store_true", help="open the data set in this process, and print the seconds")
     chosen = parser.parse_args()
     if chosen.once:
         print(*seconds())

@@ -1,9 +1,9 @@
-"""How long from the start of a process to the first batch?
+"""Measure the time from the start of a process to the first batch.
 
-Pipelines of the other benchmarks, in fresh processes: Python's start, imports, the plan, and everything until the first
-batch is there. Seconds are wall time; ratios below 1 are good. Goals: at most 3 seconds for each pipeline, and of
-photographs 0.5 of TensorFlow's time. On a noisy machine compare the CPU columns first: they are of all that ran until
-then, children apart.
+The pipelines of other benchmarks run in new processes. The time includes Python's start, imports, the plan, and all
+work until the first batch. Seconds are wall time; ratios below 1 are good. Goals: at most 3 seconds for each pipeline,
+and for photographs 0.5 of TensorFlow's time. On a noisy machine compare the CPU columns first: they count all threads
+until then, without child processes.
 
     python benchmarks/startup.py [--pairs N]
 """
@@ -41,16 +41,16 @@ PIPELINES = {**OURS, TF_JPEG: jpeg_pipelines.tf_data}
 
 @dataclass(frozen=True)
 class First:
-    """What a first batch took, from the start of its process on: seconds, and CPU seconds of that process."""
+    """Time to a first batch from the start of its process: seconds, and CPU seconds of that process."""
 
     wall: float
     cpu: float
 
 
 def first_batch(pipeline: str) -> First:
-    """Of a process that makes one batch.
+    """Measure a process that computes one batch.
 
-    The clock is the system's monotonic one, which child and parent share, so that ending the process is not counted.
+    Child and parent share the system's monotonic clock, so the end of the process is not counted.
     """
     start = time.monotonic()
     printed = output_of([sys.executable, sys.argv[0], "--side", pipeline])
@@ -59,7 +59,7 @@ def first_batch(pipeline: str) -> First:
 
 
 def make(pipeline: str) -> None:
-    """Make the first batch, and print when that was, and the CPU time until then."""
+    """Compute the first batch, and print the time and the CPU time at that moment."""
     next(iter(PIPELINES[pipeline]()))
     print(json.dumps([time.monotonic(), time.process_time()]))
 
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def beside_tensorflow(pairs: int) -> list[Row]:
-    first_batch(TF_JPEG)  # reads its libraries from disk once, so that no run pays for that
+    first_batch(TF_JPEG)  # reads TensorFlow's libraries from disk, so that no measured run does
     pairs_of = [(first_batch(JPEG), first_batch(TF_JPEG)) for _ in range(pairs)]
     ours, theirs = ([*side] for side in zip(*pairs_of, strict=True))
     return [beside(ours, theirs, 0.5)]

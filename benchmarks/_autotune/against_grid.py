@@ -1,4 +1,4 @@
-"""AUTOTUNE beside a grid of settings by hand, and beside tf.data's."""
+"""Compare AUTOTUNE with a grid of settings by hand, and with tf.data's AUTOTUNE."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from _autotune.workload import Workload
 
 GOAL = 0.95
 FIRST_PASS = Timing(run_in=1.0, seconds=1.5)
-CLOSE, CANDIDATES = 0.9, 2  # those of the first pass that meet AUTOTUNE
+# settings of the grid that are compared with AUTOTUNE: at most 2, with at least 0.9 of the best rate
+CLOSE, CANDIDATES = 0.9, 2
 TF_DATA = "tf.data, AUTOTUNE"
 
 
 def sides_of(workloads: Iterable[Workload]) -> Sides:
-    """Each workload with each of its settings, and as a user of tf.data writes it."""
+    """Return the sides of each workload: each of its settings, and tf.data."""
     found: dict[str, partial[Figures]] = {}
     for workload in workloads:
         found[side(workload, TF_DATA)] = partial(tf_data, workload)
@@ -47,7 +48,7 @@ def tf_data(workload: Workload, timing: Timing) -> Figures:
 
 
 def against_grid(workload: Workload, timing: Timing, rounds: int) -> list[Row]:
-    """AUTOTUNE beside the best of the grid, in rounds, and beside tf.data once. Says what it finds on the way."""
+    """Compare AUTOTUNE with the best of the grid, in rounds, and once with tf.data. Print intermediate results."""
     workload.prepare()
     grid = {setting.name: figures(side(workload, setting.name), FIRST_PASS) for setting in workload.grid}
     print(f"{workload.name}:", "; ".join(f"{name} {rate(found.rate)}" for name, found in grid.items()), flush=True)
@@ -67,9 +68,10 @@ def against_grid(workload: Workload, timing: Timing, rounds: int) -> list[Row]:
 
 
 def best_of(candidates: Sequence[Sequence[Figures]], *, leaving_out: int) -> int:
-    """The candidate whose rounds, but for one, have the best median; the first one if there is no other round.
+    """Return the candidate with the best median of all rounds but one, or the first one if there is no other round.
 
-    A round does not choose whom it is compared with: the luckier of two settings that do the same is better than both.
+    A round does not choose the setting that it is compared with. Otherwise the faster run of two equal settings would
+    always count.
     """
     rates = [[run.rate for turn, run in enumerate(runs) if turn != leaving_out] for runs in candidates]
     return max(range(len(rates)), key=lambda candidate: median(rates[candidate])) if rates[0] else 0
@@ -78,7 +80,7 @@ def best_of(candidates: Sequence[Sequence[Figures]], *, leaving_out: int) -> int
 def row(
     workload: str, ours: Sequence[Figures], peer: str, theirs: Sequence[Figures], *, goal: float | None = None
 ) -> Row:
-    """Rates and CPU per element, with the ratios of rates in each round."""
+    """Return a row of rates and CPU time per element, with the ratios of the rates in each round."""
     return Row(
         workload=workload,
         penstock=rate(median(run.rate for run in ours)),

@@ -1,10 +1,10 @@
-"""Runs each side of a benchmark in processes of its own, in turn, and prints penstock beside its peers.
+"""Run each side of a benchmark in its own processes, in turn, and print a table of penstock and its peers.
 
-A side is a function that imports what it needs, builds its pipeline, and returns a function that makes one pass and
-counts what it got. A round runs penstock and then each peer; a ratio compares runs of one round, so that a slow minute
-of the machine meets both. Within its process a side makes one pass to warm up (caches, JIT, autotuning), then passes
-until `SECONDS` have gone by. Times are of those passes alone: wall by `perf_counter`, CPU of the process and its
-children. Imports and start-up are the matter of `startup.py`.
+A side is a function that imports its library, builds its pipeline, and returns a function that iterates once and counts
+the elements. A round runs penstock and then each peer. A ratio compares runs of one round, so that a busy minute of the
+machine affects both sides. In its process a side first iterates once for warm-up (caches, JIT, autotuning), then until
+`SECONDS` are over. Only these iterations are timed: wall time by `perf_counter`, CPU time of the process and its
+children. `startup.py` measures imports and start.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ PAIRS = 3
 
 @dataclass(frozen=True)
 class Side:
-    """One of the rivals: `build` returns a function that makes one pass and counts its elements.
+    """A side: `build` returns a function that iterates once and counts its elements.
 
-    `needs` is the module without which the side is left out; `goal` what penstock's rate over this one's should be.
+    The side is left out if the module `needs` is not installed. `goal` is the least ratio of penstock's rate to this
+    side's.
     """
 
     name: str
@@ -52,10 +53,10 @@ class Measured:
 
 
 def duel(workload: str, ours: Side, *peers: Side, prepare: Callable[[], object] | None = None) -> None:
-    """Run the sides in turn and print the table; `prepare` makes data before, untimed."""
-    parser = argparse.ArgumentParser(description=f"{workload}: penstock beside its peers")
+    """Run the sides in turn and print the table. `prepare` writes data first, which is not timed."""
+    parser = argparse.ArgumentParser(description=f"{workload}: penstock and its peers")
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="runs of each side (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="measured at least so long per run")
+    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="minimum measured seconds per run")
     parser.add_argument("--side", metavar="NAME", help="run this side alone, in this process, and print its figures")
     chosen = parser.parse_args()
     sides = {side.name: side for side in (ours, *peers)}
@@ -71,13 +72,13 @@ def duel(workload: str, ours: Side, *peers: Side, prepare: Callable[[], object] 
 
 
 def installed(module: str) -> bool:
-    """Whether `module`, maybe a part of a package, can be imported."""
+    """Return True if `module`, which may be inside a package, can be imported."""
     package = module.rpartition(".")[0]
     return (not package or installed(package)) and importlib.util.find_spec(module) is not None
 
 
 def measure(build: Callable[[], Pass], seconds: float) -> dict[str, float]:
-    """Warm up, then make passes for at least `seconds`."""
+    """Warm up, then iterate for at least `seconds`."""
     one_pass = build()
     one_pass()
     elements = 0
@@ -89,7 +90,7 @@ def measure(build: Callable[[], Pass], seconds: float) -> dict[str, float]:
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of the children it has or had."""
+    """Return the CPU time of this process and of its present and past children."""
     ended = os.times()
     total = ended.children_user + ended.children_system
     if importlib.util.find_spec("psutil"):
@@ -103,13 +104,13 @@ def cpu_seconds() -> float:
 
 
 def run_alone(side: str, seconds: float) -> Measured:
-    """One run of a side of the calling script, in a process of its own."""
+    """Run a side of the calling script once, in its own process."""
     command = [sys.executable, sys.argv[0], "--side", side, "--seconds", str(seconds)]
     return Measured(**json.loads(output_of(command).splitlines()[-1]))
 
 
 def output_of(command: list[str], environment: Mapping[str, str] | None = None) -> str:
-    """What `command` prints; if it fails, its errors are shown and end the benchmark."""
+    """Return the output of `command`. If it fails, print its errors and end the benchmark."""
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "GRPC_VERBOSITY": "ERROR"}
     done = subprocess.run(
         command, env={**os.environ, **quiet, **(environment or {})}, capture_output=True, text=True, check=False
@@ -135,5 +136,5 @@ def _row(workload: str, ours: Side, peer: Side, rounds: list[dict[str, Measured]
 
 
 def data_folder() -> Path:
-    """Where data made once is kept: `benchmarks/.data`."""
+    """Return the folder of the input data: `benchmarks/.data`."""
     return Path(__file__).parents[1] / ".data"

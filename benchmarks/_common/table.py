@@ -1,4 +1,4 @@
-"""The one table that every benchmark prints."""
+"""The table that all benchmarks print."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Row:
-    """penstock beside one peer; `ratios` has one entry per pair of runs.
+    """penstock and one peer. `ratios` has one entry per pair of runs.
 
-    `goal` is the bound on the median ratio, and `hoped` the figure in brackets behind it; with `at_most` the smaller
-    ratio is the better one. Without a goal the row only informs.
+    `goal` is the bound on the median ratio, and `hoped` the figure in brackets after it. With `at_most` the smaller
+    ratio is the better one. A row without a goal has no verdict.
     """
 
     workload: str
@@ -70,7 +70,7 @@ def print_table(rows: Sequence[Row], notes: Sequence[str] = ()) -> None:
 
 
 def rate(value: float) -> str:
-    """Elements per second to three figures.
+    """Format elements per second with three digits.
 
     >>> rate(1234567.0), rate(870.2)
     ('1.23 M/s', '870 /s')
