@@ -1,6 +1,6 @@
 """Input pipelines in the words of public tf.data guides: one text for TensorFlow and for `penstock.compat`.
 
-The environment variable `GUIDES_ENGINE` chooses the library that is called `tf` here. Each function in `PROGRAMS` builds a
+The environment variable `GUIDES_ENGINE` chooses the library with the name `tf`. Each function in `PROGRAMS` builds a
 data set and returns it with the number of elements in one iteration. The data comes from this file or from
 `photographs.py`.
 """
