@@ -294,7 +294,7 @@ def test_of_little_work_a_task_makes_many_batches_which_are_views():
 )
 @pytest.mark.parametrize("kept", [False, True])
 def test_all_batches_of_workers_may_be_written_to_and_no_source_changes(step, kept):
-    """Whether a task made one of many or a piece of one, which is a matter of time."""
+    """The timing decides whether a task builds one of many batches or a part of one."""
     rows = np.arange(4000).reshape(1000, 4)
     wanted = rows.copy()
     source = ps.Dataset.from_tensor_slices(rows)

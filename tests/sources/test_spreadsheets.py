@@ -137,7 +137,7 @@ def test_nul_bytes_at_the_end_of_a_short_file(written):
 
 
 def test_lines_of_carriage_returns_alone_are_one_line_and_said(written, caplog):
-    """As in tf.data; in JSON it is an error."""
+    """tf.data does the same; in JSON it is an error."""
     text = TABLE.replace("\n", "\r")
     assert list(READERS["lines"](*written(text))) == [text.encode()]
     assert r"tr '\r' '\n'" in caplog.text

@@ -27,7 +27,7 @@ _SHARED = Path("/dev/shm")
 
 
 def kills(seed: int) -> None:
-    """Run a loop over two epochs with checkpoints, in forks that are killed at any moment, over caches and snapshots."""
+    """Run loops over two epochs with checkpoints, over caches and snapshots, in forks that are killed at any moment."""
     rng = Random(seed)
     dataset = _dataset(seed)
     wanted = [[_digest(token) for token in wanted_of(dataset, epoch)] for epoch in range(_EPOCHS)]
