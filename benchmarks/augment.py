@@ -16,23 +16,18 @@ Goal: ≥ 3.5 times the rate of tf.data, 4.5 times if possible. On a noisy machi
 from __future__ import annotations
 
 from _common import augment_pipelines, dali_pipelines
-from _common.duel import Pass, Side, duel
+from _common.duel import Pass, Side, checked, duel
 from _common.photographs import COUNT, photographs
 
 
 def penstock() -> Pass:
     ds = augment_pipelines.penstock()
-    return lambda: _checked(augment_pipelines.count(ds))
+    return checked(lambda: augment_pipelines.count(ds), COUNT)
 
 
 def tf_data() -> Pass:
     ds = augment_pipelines.tf_data()
-    return lambda: _checked(augment_pipelines.count(ds))
-
-
-def _checked(count: int) -> int:
-    assert count == COUNT, f"{count} of {COUNT} images"
-    return count
+    return checked(lambda: augment_pipelines.count(ds), COUNT)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from _autotune.workloads import WORKLOADS
 REMEMBERED = "remembered settings"
 
 if __name__ == "__main__":
-    parser = arguments("AUTOTUNE beside the best settings by hand")
-    parser.add_argument("--workload", default="", metavar="TEXT", help="the workloads whose names contain it")
+    parser = arguments("AUTOTUNE and the best settings by hand")
+    parser.add_argument("--workload", default="", metavar="TEXT", help="run only workloads whose names contain TEXT")
     chosen = parser.parse_args()
     if chosen.side:
         show({**sides_of(WORKLOADS), REMEMBERED: remembered_side}, chosen)

@@ -20,12 +20,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from _common.duel import Measured, cpu_seconds, installed, output_of
+from _common.duel import Measured, cpu_seconds, figures_of, installed
 from _common.photographs import singles
-from _common.table import Row, print_table, rate
+from _common.table import print_table, row_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "before-and-after.md"
 LARGER = {
@@ -124,18 +123,8 @@ def main() -> None:
         for _ in range(chosen.pairs):
             for side, measured in runs.items():
                 command = [sys.executable, sys.argv[0], "--side", library, side, "--seconds", str(chosen.seconds)]
-                measured.append(Measured(**json.loads(output_of(command).splitlines()[-1])))
-        rows.append(
-            Row(
-                workload=f"before and after: {library}",
-                penstock=rate(median(run.rate for run in runs["after"])),
-                peer=library,
-                theirs=rate(median(run.rate for run in runs["before"])),
-                ratios=[mine.rate / other.rate for other, mine in zip(*runs.values(), strict=True)],
-                cpu_penstock=median(run.cpu_us for run in runs["after"]),
-                cpu_peer=median(run.cpu_us for run in runs["before"]),
-            )
-        )
+                measured.append(Measured(**figures_of(command)))
+        rows.append(row_of(f"before and after: {library}", runs["after"], library, runs["before"]))
     left = [f"{name} left out: {NEEDS[name]} is not installed" for name in NEEDS if not installed(NEEDS[name])]
     print_table(rows, left)
 

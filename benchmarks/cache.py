@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from _common import jpeg_pipelines
-from _common.duel import Pass, Side, duel
+from _common.duel import Pass, Side, checked, duel
 from _common.jpeg_pipelines import BATCH, SIZE
 from _common.photographs import COUNT, photographs
 
@@ -51,12 +51,7 @@ def memcpy(batches: int = 1) -> Pass:
 
 
 def _pass(ds: Any) -> Pass:
-    return lambda: _checked(sum(len(images) for images, _ in ds))
-
-
-def _checked(count: int) -> int:
-    assert count == COUNT, f"{count} of {COUNT} images"
-    return count
+    return checked(lambda: sum(len(images) for images, _ in ds), COUNT)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from statistics import median
 
 import numpy as np
 from _common import jpeg_pipelines
-from _common.duel import data_folder, installed, output_of
+from _common.duel import data_folder, figures_of, installed
 from _common.jpeg_pipelines import BATCH
 from _common.photographs import photographs
 
@@ -66,7 +66,7 @@ def main() -> None:
     found: dict[str, list[list[list[float]]]] = {name: [] for name in libraries}
     for _ in range(asked.rounds):
         for name in libraries:
-            found[name].append(json.loads(output_of([sys.executable, sys.argv[0], "--run", name]).splitlines()[-1]))
+            found[name].append(figures_of([sys.executable, sys.argv[0], "--run", name]))
     for epoch in range(EPOCHS):
         rates = {name: [one[epoch] for one, _ in rounds] for name, rounds in found.items()}
         cpu = {name: median(one[epoch] for _, one in rounds) for name, rounds in found.items()}

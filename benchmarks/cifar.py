@@ -14,28 +14,23 @@ times if possible. On a noisy machine compare the CPU columns first.
 from __future__ import annotations
 
 from _common import thumbnail_pipelines
-from _common.duel import Pass, Side, duel
+from _common.duel import Pass, Side, checked, duel
 from _common.thumbnails import COUNT, thumbnails
 
 
 def penstock() -> Pass:
     ds = thumbnail_pipelines.penstock()
-    return lambda: _checked(sum(len(images) for images, _ in ds))
+    return checked(lambda: sum(len(images) for images, _ in ds), COUNT)
 
 
 def tf_data() -> Pass:
     ds = thumbnail_pipelines.tf_data(whole_batches=False)
-    return lambda: _checked(sum(len(images) for images, _ in ds))
+    return checked(lambda: sum(len(images) for images, _ in ds), COUNT)
 
 
 def tf_data_by_batch() -> Pass:
     ds = thumbnail_pipelines.tf_data(whole_batches=True)
-    return lambda: _checked(sum(len(images) for images, _ in ds))
-
-
-def _checked(count: int) -> int:
-    assert count == COUNT, f"{count} of {COUNT} images"
-    return count
+    return checked(lambda: sum(len(images) for images, _ in ds), COUNT)
 
 
 if __name__ == "__main__":

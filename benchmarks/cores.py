@@ -33,7 +33,7 @@ import parse
 import tiny
 import torch_image_folder
 from _common import click_pipelines, clicks, jpeg_pipelines, opencv_images, photographs
-from _common.duel import Pass, data_folder, installed, measure, output_of
+from _common.duel import Pass, data_folder, figures_of, installed, measure, output_of, written_once
 
 COUNTS = (1, 16)
 CALLS, CROPPED = 1024, "crop"
@@ -99,13 +99,12 @@ def torchvision(kind: str) -> Build:
 
 def image_folder() -> str:
     """Return a folder of JPEGs in two classes, which the first call writes."""
-    folder = data_folder() / "cores-images"
-    if not folder.exists():
-        unfinished = folder.with_suffix(".unfinished")
-        unfinished.mkdir(exist_ok=True)
-        torch_image_folder.write(unfinished, torch_image_folder.FORMS[CROPPED])
-        unfinished.rename(folder)
-    return str(folder)
+
+    def write(folder: Path) -> None:
+        folder.mkdir(parents=True)
+        torch_image_folder.write(folder, torch_image_folder.FORMS[CROPPED])
+
+    return str(written_once(data_folder() / "cores-images", write))
 
 
 Build = Callable[[int], Pass]
@@ -189,8 +188,8 @@ def main() -> None:
             for count in counts:
                 for library in present:
                     command = [sys.executable, sys.argv[0], "--seconds", str(asked.seconds)]
-                    printed = output_of([*command, "--run", pipeline, library, str(count)])
-                    rounds.setdefault((library, count), []).append(json.loads(printed.splitlines()[-1]))
+                    found = figures_of([*command, "--run", pipeline, library, str(count)])
+                    rounds.setdefault((library, count), []).append(found)
         for library in present:
             one = median(found["rate"] for found in rounds[library, counts[0]])
             for count in counts:

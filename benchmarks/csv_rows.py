@@ -15,7 +15,6 @@ import argparse
 import random
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from _common.duel import checked, timed
 
 import penstock as ps
 from penstock.block.arrow import from_arrow
@@ -145,9 +145,7 @@ def _arrow_blocks(path: Path, defaults: Defaults, select: list[int] | None) -> I
 
 
 def measured(run: Callable[[], int], rows: int) -> float:
-    begin = time.process_time()
-    assert run() == rows
-    return time.process_time() - begin
+    return timed(checked(run, rows))[1]
 
 
 def _as_it_is(_: int, line: str) -> str:

@@ -25,14 +25,14 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from _autotune.against_grid import against_grid, row, side, sides_of
+from _autotune.against_grid import against_grid, side, sides_of
 from _autotune.alone import Sides, answer, arguments, in_turn, show, timing_of
 from _autotune.drive import Figures, Timing, drive
 from _autotune.setting import AUTO, threads
 from _autotune.workloads import skew, uneven_waits
 from _autotune.workloads.contended import CONTENDED
 from _autotune.workloads.python_function import PYTHON_FUNCTION, churned
-from _common.table import Row, rate
+from _common.table import Row, row_of
 
 GAIN, ORDER, OF_PLAIN = 1.8, 1.15, 0.9
 (SIXTEEN,) = threads(16)
@@ -52,19 +52,10 @@ def order(name: str, timing: Timing, rounds: int) -> list[Row]:
     """Return the row that compares the ordered with the unordered rate."""
     turns = in_turn([f"{name}: {kind}" for kind in ("ordered", "unordered")], timing, rounds)
     kept, free = ([turn[f"{name}: {kind}"] for turn in turns] for kind in ("ordered", "unordered"))
-    return [
-        Row(
-            workload=name,
-            penstock=rate(median(run.rate for run in kept)),
-            peer="unordered",
-            theirs=rate(median(run.rate for run in free)),
-            ratios=[other.rate / mine.rate for mine, other in zip(kept, free, strict=True)],
-            cpu_penstock=median(run.cpu_us for run in kept),
-            cpu_peer=median(run.cpu_us for run in free),
-            goal=ORDER,
-            at_most=True,
-        )
-    ]
+    slower = row_of(
+        name, kept, "unordered", free, ratio=lambda mine, other: other.rate / mine.rate, goal=ORDER, at_most=True
+    )
+    return [slower]
 
 
 def gain(timing: Timing, rounds: int) -> list[Row]:
@@ -75,9 +66,9 @@ def gain(timing: Timing, rounds: int) -> list[Row]:
     name = PYTHON_FUNCTION.name
     print(f"{name}: chose {ours[-1].chosen}", flush=True)
     return [
-        row(name, ours, "1 thread", thread, goal=GAIN),
-        row(name, ours, "2 plain processes", pair, goal=OF_PLAIN),
-        row("the same, 2 plain processes", pair, "1 plain process", single),
+        row_of(name, ours, "1 thread", thread, goal=GAIN),
+        row_of(name, ours, "2 plain processes", pair, goal=OF_PLAIN),
+        row_of("the same, 2 plain processes", pair, "1 plain process", single),
     ]
 
 

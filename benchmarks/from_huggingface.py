@@ -10,9 +10,9 @@ the pairs.
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
+from _common.duel import checked, timed
 
 import penstock as ps
 
@@ -39,9 +39,7 @@ def ours(ds):
 
 
 def measured(run, what):
-    wall, cpu = time.perf_counter(), time.process_time()
-    assert run(what) == COUNT
-    return time.perf_counter() - wall, time.process_time() - cpu
+    return timed(lambda: checked(lambda: run(what), COUNT)())
 
 
 def main():

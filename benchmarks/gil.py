@@ -30,7 +30,7 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
-from _common.duel import output_of
+from _common.duel import figures_of
 
 TURNS = 3000
 CASES = ("fresh", "remembered", "poisoned", "noisy")
@@ -82,7 +82,7 @@ def alone(side: str, chosen: argparse.Namespace, folder: str, seed: int | None) 
             stack.callback(neighbour.kill)
         # compiled modules are cached, as for an installed package, because worker processes load them
         environment = {"XDG_CACHE_HOME": folder, "PENSTOCK_REMEMBER": "", "PYTHONDONTWRITEBYTECODE": ""}
-        found: dict[str, Any] = json.loads(output_of([*command, "--side", side], environment).splitlines()[-1])
+        found: dict[str, Any] = figures_of([*command, "--side", side], environment)
         return found
 
 

@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from _common.duel import output_of
+from _common.duel import figures_of
 from _common.table import rate
 
 COUNT, BATCH, MEASURED = 10_000_000, 1024, 2_000_000
@@ -107,7 +107,7 @@ def main() -> None:
 
 def figures(side: str) -> list[float]:
     """Return the figures of a side from its own process."""
-    found: list[float] = json.loads(output_of([sys.executable, *sys.argv, "--side", side]).splitlines()[-1])
+    found: list[float] = figures_of([sys.executable, *sys.argv, "--side", side])
     return found
 
 

@@ -23,14 +23,13 @@ from statistics import median
 
 import numpy as np
 from _autotune import shipping
-from _autotune.against_grid import row
 from _autotune.allowed import allowed_row, cost_row
 from _autotune.alone import Sides, alone, answer, arguments, in_turn, show, timing_of
 from _autotune.chain import STEPS, chain, passed
 from _autotune.drive import Figures, Timing
 from _autotune.queues import handed_on
 from _common.duel import Pass, measure
-from _common.table import Row
+from _common.table import Row, row_of
 
 ALLOWED = 15.0  # µs
 TURNS = 12
@@ -97,7 +96,7 @@ def of_processes(way: str, makers: dict[str, Callable[[int, int], Pass]], timing
         names = {name: f"{way} {size}: {name}" for name in present}
         turns = in_turn(names.values(), timing, rounds)
         runs = {name: [turn[side] for turn in turns] for name, side in names.items()}
-        rows += [row(f"{size} {way}", runs["penstock"], name, runs[name]) for name in present if name != "penstock"]
+        rows += [row_of(f"{size} {way}", runs["penstock"], name, runs[name]) for name in present if name != "penstock"]
     return rows
 
 

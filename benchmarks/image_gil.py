@@ -150,14 +150,14 @@ def main() -> None:
     for name, build in SIDES.items():
         one_pass = build()
         one_pass()
-        alone, beside = [], []
+        alone, busy = [], []
         for _ in range(chosen.rounds):
             alone.append(rate(one_pass, chosen.seconds))
             with busy_thread():
-                beside.append(rate(one_pass, chosen.seconds))
-        share = median(b / a for a, b in zip(alone, beside, strict=True))
+                busy.append(rate(one_pass, chosen.seconds))
+        share = median(b / a for a, b in zip(alone, busy, strict=True))
         verdict = "" if name in WITHOUT_GOAL else f"  ≥ {SHARE} {'met' if share >= SHARE else 'MISSED'}"
-        print(f"{name:24}{median(alone):>12.0f}/s{median(beside):>12.0f}/s{share:>8.2f}{verdict}")
+        print(f"{name:24}{median(alone):>12.0f}/s{median(busy):>12.0f}/s{share:>8.2f}{verdict}")
     held = gil_us_per_image()
     print(f"GIL held per image: {held:.1f} µs  ≤ {LIMIT_US:g} {'met' if held <= LIMIT_US else 'MISSED'}")
 

@@ -36,7 +36,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from _common.duel import data_folder, output_of
+from _common.duel import data_folder, figures_of
 
 import penstock as ps
 
@@ -251,10 +251,10 @@ def run(name: str, workers: int, seconds: float) -> dict[str, float]:
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
         calls, writing = sleeps.calls - calls, sleeps.writing - writing
     after = control(workers, work, seconds / 2, sleeps.seconds)
-    beside = (before + after) / 2
+    control_rate = (before + after) / 2
     return {
-        "control": beside * sleeps.seconds / workers,
-        "share": count / took / beside,
+        "control": control_rate * sleeps.seconds / workers,
+        "share": count / took / control_rate,
         "rate": count / took,
         "block": sleeps.rows / max(sleeps.calls, 1) * sleeps.seconds,
         "lock": (cpu - writing) / max(calls, 1),
@@ -288,7 +288,7 @@ def main() -> None:
             continue
         for workers in asked.workers:
             command = [sys.executable, __file__, "--seconds", str(asked.seconds), "--run", name, str(workers)]
-            runs = [json.loads(output_of(command).splitlines()[-1]) for _ in range(asked.rounds)]
+            runs = [figures_of(command) for _ in range(asked.rounds)]
             found = {key: median(one[key] for one in runs) for key in runs[0]}
             spread = f"  {min(one['share'] for one in runs):.2f} to {max(one['share'] for one in runs):.2f}"
             print(

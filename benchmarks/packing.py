@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
@@ -23,6 +22,7 @@ from typing import Any
 
 import grain
 import numpy as np
+from _common.duel import drain, timed
 
 import penstock as ps
 
@@ -87,14 +87,11 @@ def peers(texts: list[np.ndarray]) -> dict[str, Any]:
 
 def cpu_of_iteration(elements: Iterable[Any]) -> float:
     """Return the CPU seconds of one iteration."""
-    began = time.process_time()
-    for _ in elements:
-        pass
-    return time.process_time() - began
+    return timed(lambda: drain(elements))[1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="CPU time of packing, beside Grain")
+    parser = argparse.ArgumentParser(description="CPU time of packing, compared with Grain")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="measured iterations (%(default)s)")
     parser.add_argument("--tokens", type=int, default=240, metavar="N", help="of a sequence, on average (%(default)s)")
     chosen = parser.parse_args()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from _common.duel import Pass, Side, duel
+from _common.duel import Pass, Side, checked, duel
 from _common.photographs import COUNT, photographs, shards
 
 BATCH = 128
@@ -32,7 +32,7 @@ def _penstock(*, parsed: bool) -> Pass:
     ds = ps.TFRecordDataset(shards()).batch(BATCH)
     if parsed:
         ds = ds.map(label).prefetch(ps.AUTOTUNE)
-        return lambda: _checked(sum(len(labels) for labels in ds))
+        return checked(lambda: sum(len(labels) for labels in ds), COUNT)
     ds = ds.map(lambda records: True).prefetch(ps.AUTOTUNE)
     return lambda: COUNT if sum(ds) == -(-COUNT // BATCH) else 0
 
@@ -55,12 +55,7 @@ def tf_data() -> Pass:
 
     ds = tf.data.TFRecordDataset(shards()).batch(BATCH)
     ds = ds.map(label, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-    return lambda: _checked(sum(len(labels) for labels in ds))
-
-
-def _checked(count: int) -> int:
-    assert count == COUNT, f"{count} of {COUNT} images"
-    return count
+    return checked(lambda: sum(len(labels) for labels in ds), COUNT)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ from typing import Any
 from _common import click_pipelines
 from _common.click_pipelines import BATCH
 from _common.clicks import COUNT, SHARDS, clicks
-from _common.duel import Pass, Side, duel
+from _common.duel import Pass, Side, checked, duel
 
 FEWER = SHARDS // 4
 
 
 def _penstock(*, batched: bool) -> Pass:
     ds = click_pipelines.penstock(batched=batched)
-    return lambda: _checked(sum(len(columns["label"]) for columns in ds), COUNT)
+    return checked(lambda: sum(len(columns["label"]) for columns in ds), COUNT)
 
 
 def per_element() -> Pass:
@@ -44,12 +44,7 @@ def tf_data() -> Pass:
 
     ds = tf.data.TFRecordDataset(clicks()[:FEWER]).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
     ds = ds.batch(BATCH).prefetch(tf.data.AUTOTUNE)
-    return lambda: _checked(sum(len(columns["label"]) for columns in ds), COUNT * FEWER // SHARDS)
-
-
-def _checked(count: int, expected: int) -> int:
-    assert count == expected, f"{count} of {expected} rows"
-    return count
+    return checked(lambda: sum(len(columns["label"]) for columns in ds), COUNT * FEWER // SHARDS)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from _common.duel import drain, timed
 
 NUMBERS, TEXTS = 40_000, 8_000
 ROWS, ROWS_OF_BATCH = 250_000, 256
@@ -105,14 +106,7 @@ def sources(values: Sequence[Any], name: str) -> dict[str, tuple[Any, Callable[[
 
 def spent(elements: Iterable[Any], function: Callable[[Any], Any] | None = None) -> float:
     """Return the CPU seconds of an iteration. Calls the function by hand for each element, if there is one."""
-    began = time.process_time()
-    if function is None:
-        for _ in elements:
-            pass
-    else:
-        for element in elements:
-            function(element)
-    return time.process_time() - began
+    return timed(lambda: drain(elements if function is None else map(function, elements)))[1]
 
 
 def unknown_functions(rounds: int, only: str) -> None:
@@ -171,33 +165,18 @@ def tokeniser(rounds: int) -> None:
     expected = list(batches())
     for make in sides.values():
         assert all(map(np.array_equal, make(), expected))
-    runs = [{name: clocked(make()) for name, make in sides.items()} for _ in range(rounds)]
+    runs = [{name: timed(lambda make=make: drain(make())) for name, make in sides.items()} for _ in range(rounds)]
     for name in sides:
         wall, cpu = (median(run[name][i] for run in runs) / len(values) * 1e6 for i in range(2))
         ratios = [median(run["own batch call"][i] / run[name][i] for run in runs) for i in range(2)]
         print(f"tokeniser, {name:16}{wall:8.0f} µs wall{cpu:8.0f} µs CPU   ratio {ratios[0]:.2f}, {ratios[1]:.2f}")
 
 
-def clocked(elements: Iterable[Any]) -> tuple[float, float]:
-    """Return the seconds of an iteration, by the clock and of CPU time."""
-    began = time.perf_counter()
-    cpu = spent(elements)
-    return time.perf_counter() - began, cpu
-
-
 def compared(name: str, rounds: int, ours: Callable[[], Iterable[Any]], peer: Callable[[], Iterable[Any]]) -> None:
     """Print the CPU time of an iteration by penstock and by a peer, built and iterated in turn, and their ratio."""
-    runs = [(spent_with_opening(ours), spent_with_opening(peer)) for _ in range(rounds)]
+    runs = [[timed(lambda make=make: drain(make()))[1] for make in (ours, peer)] for _ in range(rounds)]
     mine, other = (median(run[i] for run in runs) * 1e3 for i in range(2))
     print(f"{name:44}{mine:8.0f} ms{other:8.0f} ms   ratio {median(run[1] / run[0] for run in runs):.2f}")
-
-
-def spent_with_opening(make: Callable[[], Iterable[Any]]) -> float:
-    """Return the CPU seconds of building and iterating the elements."""
-    began = time.process_time()
-    for _ in make():
-        pass
-    return time.process_time() - began
 
 
 def joined(batches: Iterable[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -22,7 +22,6 @@ import argparse
 import importlib.util
 import json
 import linecache
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -32,6 +31,7 @@ from textwrap import indent
 from typing import Any
 
 import numpy as np
+from _common.duel import drain, figures_of, timed
 
 PICTURES, SIDE, BATCH, ROUNDS = 2048, 64, 64, 5
 PHOTOS = PICTURES // 8  # of 500×375; the figures are an eighth of the time of one image
@@ -311,7 +311,7 @@ def lines() -> dict[str, Callable[[], object]]:
             chosen[f"+ {name}, {where}"] = function_of(body, "function = augment", f"{name} {where}")
     for name, (body, end) in WHOLE.items():
         chosen[name] = function_of(body, end, name)
-    return {name: drained(data.map(function).batch(BATCH)) for name, function in chosen.items()}
+    return {name: partial(drain, data.map(function).batch(BATCH)) for name, function in chosen.items()}
 
 
 def cliffs() -> dict[str, Callable[[], object]]:
@@ -333,7 +333,7 @@ def cliffs() -> dict[str, Callable[[], object]]:
         counted = [numbers.map(compiled(text, f"{name} {i}")["function"]).batch(BATCH) for i in range(2)]
         made[f"{name}: as written"] = counted[0].with_options(written)
         made[f"{name}: counted"] = counted[1]
-    return {name: drained(ds) for name, ds in made.items()}
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def recipes() -> dict[str, Callable[[], object]]:
@@ -390,7 +390,7 @@ def recipes() -> dict[str, Callable[[], object]]:
             .map(lambda image, label: ((image - mean) / std, label))
             .batch(BATCH)
         )
-    return {name: drained(ds) for name, ds in made.items()}
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def photographs() -> tuple[list[bytes], Any]:
@@ -516,7 +516,7 @@ def phrasings() -> dict[str, Callable[[], object]]:
             lambda batch: ps.map_fn(lambda record: ps.io.parse_single_example(record, features), batch)
         ),
     }
-    return {name: drained(ds) for name, ds in made.items()}
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def tf_data() -> dict[str, Callable[[], object]]:
@@ -569,15 +569,7 @@ def tf_data() -> dict[str, Callable[[], object]]:
     made["cifar: the guide's, shuffled"] = (
         tf.data.Dataset.from_tensor_slices(records).shuffle(1024).batch(512).map(guide)
     )
-    return {name: drained(ds) for name, ds in made.items()}
-
-
-def drained(dataset: Any) -> Callable[[], object]:
-    def one_pass() -> None:
-        for _ in dataset:
-            pass
-
-    return one_pass
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def measured(passes: Mapping[str, Callable[[], object]], rounds: int, count: int = PICTURES) -> dict[str, float]:
@@ -585,9 +577,7 @@ def measured(passes: Mapping[str, Callable[[], object]], rounds: int, count: int
     best = dict.fromkeys(passes, np.inf)
     for turn in range(rounds + 2):
         for name, one_pass in passes.items():
-            began = time.process_time()
-            one_pass()
-            spent = (time.process_time() - began) / count * 1e6
+            spent = timed(one_pass)[1] / count * 1e6
             if turn >= 2:
                 best[name] = min(best[name], spent)
     return {name: float(spent) for name, spent in best.items()}
@@ -611,7 +601,7 @@ def main() -> None:
     theirs: dict[str, float] = {}
     if "phrasings" in chosen.tables and importlib.util.find_spec("tensorflow"):
         command = [sys.executable, str(Path(__file__)), "--tf-data", "--rounds", str(chosen.rounds)]
-        theirs = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()[-1])
+        theirs = figures_of(command)
     tables = {
         "phrasings": (phrasings, PICTURES),
         "lines": (lines, PICTURES),

@@ -146,8 +146,8 @@ def race(names, chosen):
     for side, found in rates.items():
         rate = statistics.median(found)
         spread = f"{min(found) / chosen.bandwidth:.2f} to {max(found) / chosen.bandwidth:.2f}"
-        beside = f"{rate / fastest:.2f} of at once, {rate / slowest:.1f} times naive"
-        print(f"{side}: {rate / chosen.bandwidth:.2f} of the ideal ({spread}), {beside}")
+        compared = f"{rate / fastest:.2f} of at once, {rate / slowest:.1f} times naive"
+        print(f"{side}: {rate / chosen.bandwidth:.2f} of the ideal ({spread}), {compared}")
 
 
 if __name__ == "__main__":

@@ -22,14 +22,13 @@ import importlib.util
 import json
 import math
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from _common.duel import data_folder, output_of
+from _common.duel import data_folder, drain, figures_of, timed
 
 GOAL = 0.15
 TURNS, SECONDS = 3, 1.0
@@ -48,7 +47,7 @@ class Row:
     unit: str
     sizes: Sequence[int]
     make: Callable[[Data, int], Made]
-    beside_tf: bool = False
+    in_tf_data: bool = False
     may_grow: bool = False
 
 
@@ -273,17 +272,17 @@ ROWS = (
     Row("batch(n)", "element", (1, 10, 100, 1000, 10_000, 100_000), batches_of),
     Row("interleave(cycle_length=n)", "element", (10, 30, 100, 300, 1000, 3000), cycle),
     Row("shuffle(n)", "element", (100, 1000, 10_000, 100_000, 1_000_000), buffered, may_grow=True),
-    Row("inputs of flat_map", "input", INPUTS, flat_mapped, beside_tf=True),
-    Row("inputs of flat_map, slices", "input", INPUTS, slices, beside_tf=True),
-    Row("inputs of flat_map, mapped", "input", INPUTS, mapped_inputs, beside_tf=True),
-    Row("inputs of flat_map, windows", "input", INPUTS, windows, beside_tf=True),
-    Row("inputs of flat_map, sliding windows", "window", INPUTS, sliding, beside_tf=True),
-    Row("inputs of flat_map, sliding windows of dicts", "window", INPUTS, sliding_zipped, beside_tf=True),
-    Row("files in one", "file", FILES, in_one, beside_tf=True),
-    Row("files, interleave", "file", FILES, interleaved, beside_tf=True),
-    Row("files, interleave, mapped", "file", FILES, parsed_inputs, beside_tf=True),
-    Row("files, interleave, labelled, AUTOTUNE", "file", FILES, labelled_inputs, beside_tf=True),
-    Row("files, interleave, AUTOTUNE", "file", FILES, partial(interleaved, parallel=True), beside_tf=True),
+    Row("inputs of flat_map", "input", INPUTS, flat_mapped, in_tf_data=True),
+    Row("inputs of flat_map, slices", "input", INPUTS, slices, in_tf_data=True),
+    Row("inputs of flat_map, mapped", "input", INPUTS, mapped_inputs, in_tf_data=True),
+    Row("inputs of flat_map, windows", "input", INPUTS, windows, in_tf_data=True),
+    Row("inputs of flat_map, sliding windows", "window", INPUTS, sliding, in_tf_data=True),
+    Row("inputs of flat_map, sliding windows of dicts", "window", INPUTS, sliding_zipped, in_tf_data=True),
+    Row("files in one", "file", FILES, in_one, in_tf_data=True),
+    Row("files, interleave", "file", FILES, interleaved, in_tf_data=True),
+    Row("files, interleave, mapped", "file", FILES, parsed_inputs, in_tf_data=True),
+    Row("files, interleave, labelled, AUTOTUNE", "file", FILES, labelled_inputs, in_tf_data=True),
+    Row("files, interleave, AUTOTUNE", "file", FILES, partial(interleaved, parallel=True), in_tf_data=True),
 )
 
 
@@ -308,10 +307,8 @@ def curve(data: Data, row: Row) -> list[tuple[int, float, float]]:
 
 def one_pass(ds: Any) -> tuple[float, float]:
     """Return the seconds of CPU time, of all threads, and of wall time."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in ds:
-        pass
-    return time.process_time() - cpu, time.perf_counter() - wall
+    wall, cpu = timed(lambda: drain(ds))
+    return cpu, wall
 
 
 def exponent(points: Sequence[tuple[int, float, float]]) -> float:
@@ -340,7 +337,7 @@ def measured(side: str, row: Row) -> list[tuple[int, float, float]]:
     """Measure a row in its own process, so that a row does not find caches of another row."""
     command = [sys.executable, sys.argv[0], "--side", side, "--row", row.name]
     command += ["--turns", str(TURNS), "--seconds", str(SECONDS)]
-    return [(int(size), cpu, wall) for size, cpu, wall in json.loads(output_of(command).splitlines()[-1])]
+    return [(int(size), cpu, wall) for size, cpu, wall in figures_of(command)]
 
 
 def show(row: Row) -> bool:
@@ -351,7 +348,7 @@ def show(row: Row) -> bool:
     verdict = "may grow" if row.may_grow else f"≤ +{GOAL:g} {'met' if fits else 'MISSED'}"
     print(f"{row.name}: exponent {grows:+.2f}  {verdict}")
     print(f"    {line(ours)}  µs per {row.unit}", flush=True)
-    if row.beside_tf and importlib.util.find_spec("tensorflow"):
+    if row.in_tf_data and importlib.util.find_spec("tensorflow"):
         theirs = measured("tf.data", row)
         (_, cpu, wall), (_, its_cpu, its_wall) = ours[-1], theirs[-1]
         print(f"    {line(theirs)}  tf.data, exponent {exponent(theirs):+.2f}")

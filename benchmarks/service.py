@@ -70,7 +70,7 @@ def seconds(dataset):
     return (time.perf_counter() - began) / count
 
 
-def beside(dataset, workers, turns):
+def compared(dataset, workers, turns):
     """Return the median seconds of an element without the service and with it."""
     remote = dataset.distribute(workers=workers)
     here, there = [], []
@@ -103,19 +103,19 @@ def waiting(turns):
 
 
 def computing(turns):
-    here, there = beside(ps.Dataset.range(400).map(compute), 1, turns)
+    here, there = compared(ps.Dataset.range(400).map(compute), 1, turns)
     print(f"computing, 1 worker: {here * 1e3:.2f} ms here, {there * 1e3:.2f} ms there, {here / there:.2f} of its rate")
 
 
 def sorting(turns):
     workers = os.cpu_count()
     dataset = ps.Dataset.range(400).map(order, num_parallel_calls=workers, executor="thread")
-    here, there = beside(dataset, workers, turns)
+    here, there = compared(dataset, workers, turns)
     print(f"sorting, {workers} workers: {here * 1e3:.2f} ms here, {there * 1e3:.2f} ms there, {here / there:.2f} of it")
 
 
 def moving(turns):
-    here, there = beside(ps.Dataset.range(40).map(fill, num_parallel_calls=1, executor="thread"), 1, turns)
+    here, there = compared(ps.Dataset.range(40).map(fill, num_parallel_calls=1, executor="thread"), 1, turns)
     print(
         f"moving 19 MB, 1 worker: {here * 1e3:.1f} ms here, {there * 1e3:.1f} ms there, {here / there:.2f} of its rate"
     )

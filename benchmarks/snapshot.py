@@ -12,13 +12,12 @@ rate of tf.data.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common.duel import Pass, Side, data_folder, duel
+from _common.duel import Pass, Side, checked, data_folder, duel, written_once
 
 COUNT, SHAPE, BATCH = 3000, (224, 224, 3), 32
 BUFFER = 1 << 23
@@ -66,10 +65,7 @@ def cat() -> Pass:
 def tf_saved() -> Pass:
     import tensorflow as tf
 
-    folder = _FOLDER / "tf-saved"
-    if not folder.exists():
-        _tf_images().save(_emptied(folder.with_suffix(".unfinished")))
-        folder.with_suffix(".unfinished").rename(folder)
+    folder = written_once(_FOLDER / "tf-saved", lambda folder: _tf_images().save(str(folder)))
     return lambda: _pass(tf.data.Dataset.load(str(folder)).batch(BATCH).as_numpy_iterator())
 
 
@@ -86,15 +82,8 @@ def _tf_images() -> Any:
     return tf.data.Dataset.from_generator(noise_images, output_signature=specs)
 
 
-def _emptied(folder: Path) -> str:
-    shutil.rmtree(folder, ignore_errors=True)
-    return str(folder)
-
-
 def _pass(batches: Iterable[Any]) -> int:
-    count = sum(len(images) for images, _ in batches)
-    assert count == COUNT, f"{count} of {COUNT} images"
-    return count
+    return checked(lambda: sum(len(images) for images, _ in batches), COUNT)()
 
 
 if __name__ == "__main__":

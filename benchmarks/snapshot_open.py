@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 from _common.table import Row, print_table
 
 import penstock as ps
@@ -31,21 +30,19 @@ CHUNKS, MOST_SECONDS = 10_000, 0.2
 
 def saved() -> Path:
     """Return the folder of the data set. The first call writes it."""
-    folder = data_folder() / f"chunks-{CHUNKS}"
-    if not folder.exists():
-        unfinished = folder.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        array = np.zeros((32, 1 << 20), np.uint8)
-        ps.Dataset.from_tensors(array).save(unfinished)
-        manifest = read_manifest(str(unfinished))
-        (chunk,) = manifest.chunks
-        names = [f"{manifest.run}/link-{number:05d}.arrow" for number in range(CHUNKS)]
-        for name in names:
-            os.link(unfinished / chunk.file, unfinished / name)
-        links = tuple(replace(chunk, file=name) for name in names)
-        write_manifest(str(unfinished), replace(manifest, chunks=links), replace=True)
-        unfinished.rename(folder)
-    return folder
+    return written_once(data_folder() / f"chunks-{CHUNKS}", _write)
+
+
+def _write(folder: Path) -> None:
+    array = np.zeros((32, 1 << 20), np.uint8)
+    ps.Dataset.from_tensors(array).save(folder)
+    manifest = read_manifest(str(folder))
+    (chunk,) = manifest.chunks
+    names = [f"{manifest.run}/link-{number:05d}.arrow" for number in range(CHUNKS)]
+    for name in names:
+        os.link(folder / chunk.file, folder / name)
+    links = tuple(replace(chunk, file=name) for name in names)
+    write_manifest(str(folder), replace(manifest, chunks=links), replace=True)
 
 
 def seconds() -> tuple[float, float]:

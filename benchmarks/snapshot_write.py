@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from _common.duel import cpu_seconds, data_folder
+from _common.duel import data_folder, drain, timed, written_once
 from _common.photographs import COUNT, photographs, shards
 from _common.table import Row, print_table, rate
 
@@ -54,15 +53,13 @@ def records() -> Any:
 
 
 def _records() -> Path:
-    path = data_folder() / f"records-{RECORDS}.tfrecord"
-    if not path.exists():
-        unfinished = path.with_suffix(".unfinished")
+    def write(path: Path) -> None:
         rng = np.random.default_rng(0)
-        with ps.io.TFRecordWriter(str(unfinished)) as writer:
+        with ps.io.TFRecordWriter(str(path)) as writer:
             for number in range(RECORDS):
                 writer.write(ps.io.encode_example({"x": rng.random(FLOATS, np.float32), "y": number}))
-        unfinished.rename(path)
-    return path
+
+    return written_once(data_folder() / f"records-{RECORDS}.tfrecord", write)
 
 
 def compared(name: str, plain: Any, batch: int | None, elements: int, turns: int) -> Row:
@@ -73,7 +70,7 @@ def compared(name: str, plain: Any, batch: int | None, elements: int, turns: int
     for turn in range(-1, turns):  # the first turn warms up
         for side, ds in enumerate(sides):
             shutil.rmtree(folder, ignore_errors=True)
-            measured = _pass(ds if batch is None else ds.batch(batch))
+            measured = timed(lambda: drain(ds if batch is None else ds.batch(batch)))  # noqa: B023  # called at once
             if turn >= 0:
                 found[side].append(measured)
     shutil.rmtree(folder, ignore_errors=True)
@@ -89,14 +86,6 @@ def compared(name: str, plain: Any, batch: int | None, elements: int, turns: int
         goal=GOAL,
         at_most=True,
     )
-
-
-def _pass(ds: Any) -> tuple[float, float]:
-    """Return the seconds of wall time and of CPU time."""
-    cpu, start = cpu_seconds(), time.perf_counter()
-    for _ in ds:
-        pass
-    return time.perf_counter() - start, cpu_seconds() - cpu
 
 
 if __name__ == "__main__":

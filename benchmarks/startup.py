@@ -22,7 +22,7 @@ from typing import Any
 from _autotune.allowed import allowed_row
 from _common import augment_pipelines, click_pipelines, jpeg_pipelines, thumbnail_pipelines
 from _common.clicks import clicks
-from _common.duel import PAIRS, installed, output_of
+from _common.duel import PAIRS, figures_of, installed
 from _common.photographs import photographs
 from _common.table import Row, print_table
 from _common.thumbnails import thumbnails
@@ -53,8 +53,7 @@ def first_batch(pipeline: str) -> First:
     Child and parent share the system's monotonic clock, so the end of the process is not counted.
     """
     start = time.monotonic()
-    printed = output_of([sys.executable, sys.argv[0], "--side", pipeline])
-    end, cpu = json.loads(printed.splitlines()[-1])
+    end, cpu = figures_of([sys.executable, sys.argv[0], "--side", pipeline])
     return First(end - start, cpu)
 
 
@@ -77,15 +76,15 @@ def main() -> None:
     rows = [alone(name, [first_batch(name) for _ in range(chosen.pairs)]) for name in OURS]
     notes = ["left out: tensorflow is not installed"]
     if installed("tensorflow"):
-        rows, notes = rows + beside_tensorflow(chosen.pairs), []
+        rows, notes = rows + with_tensorflow(chosen.pairs), []
     print_table(rows, notes)
 
 
-def beside_tensorflow(pairs: int) -> list[Row]:
+def with_tensorflow(pairs: int) -> list[Row]:
     first_batch(TF_JPEG)  # reads TensorFlow's libraries from disk, so that no measured run does
     pairs_of = [(first_batch(JPEG), first_batch(TF_JPEG)) for _ in range(pairs)]
     ours, theirs = ([*side] for side in zip(*pairs_of, strict=True))
-    return [beside(ours, theirs, 0.5)]
+    return [compared(ours, theirs, 0.5)]
 
 
 def alone(pipeline: str, found: list[First]) -> Row:
@@ -93,7 +92,7 @@ def alone(pipeline: str, found: list[First]) -> Row:
     return replace(row, cpu_penstock=_microseconds(found))
 
 
-def beside(ours: list[First], theirs: list[First], goal: float) -> Row:
+def compared(ours: list[First], theirs: list[First], goal: float) -> Row:
     return Row(
         workload=f"first batch: {JPEG}",
         penstock=f"{median(first.wall for first in ours):.2f} s",

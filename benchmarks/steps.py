@@ -18,12 +18,11 @@ import argparse
 import importlib.util
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from _common.duel import output_of
+from _common.duel import figures_of, timed
 from _steps.steps import BATCH, STEPS, Step, sequences
 
 TURNS, SECONDS = 3, 0.2
@@ -90,9 +89,7 @@ def sized(data: Any, drain: Callable[[Any], None], step: Step) -> tuple[int, Any
 
 def cpu(drain: Callable[[Any], None], dataset: Any) -> float:
     """Return the CPU seconds of an iteration, of all threads."""
-    start = time.process_time()
-    drain(dataset)
-    return time.process_time() - start
+    return timed(lambda: drain(dataset))[1]
 
 
 def main() -> None:
@@ -110,7 +107,7 @@ def main() -> None:
 
 def figures(side: str) -> dict[str, Found]:
     """Return the figures of a side from its own process."""
-    found: dict[str, Found] = json.loads(output_of([sys.executable, *sys.argv, "--side", side]).splitlines()[-1])
+    found: dict[str, Found] = figures_of([sys.executable, *sys.argv, "--side", side])
     return found
 
 

@@ -24,7 +24,7 @@ import time
 from statistics import median
 from typing import Any
 
-from _common.duel import installed, output_of
+from _common.duel import figures_of, installed
 from _common.photographs import photographs, shards
 from _common.table import Row, print_table
 
@@ -108,7 +108,7 @@ def main() -> None:
         rounds: list[dict[str, float]] = []
         for _ in range(asked.rounds):
             command = [sys.executable, sys.argv[0], "--part"]
-            rounds.append({part: json.loads(output_of([*command, part, case]).splitlines()[-1]) for part in PARTS})
+            rounds.append({part: figures_of([*command, part, case]) for part in PARTS})
         train, prepare, both = (median(one[part] for one in rounds) for part in PARTS)
         rows.append(
             Row(

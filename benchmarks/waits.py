@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from _common.duel import output_of
+from _common.duel import figures_of
 
 HAND = (16, 32, 64)
 SECONDS = 2.0  # of an iteration with 32 workers
@@ -83,7 +83,7 @@ def rates(name: str, calls: int, passes: int) -> list[list[float]]:
 def alone(name: str, calls: int, passes: int) -> list[list[float]]:
     """Measure in a separate process that neither reads nor writes remembered settings."""
     command = [sys.executable, sys.argv[0], "--only", name, "--calls", str(calls), "--passes", str(passes)]
-    found: list[list[float]] = json.loads(output_of(command, {"XDG_CACHE_HOME": "/dev/null/none"}).splitlines()[-1])
+    found: list[list[float]] = figures_of(command, {"XDG_CACHE_HOME": "/dev/null/none"})
     return found
 
 

@@ -424,9 +424,9 @@ def link(machine_code: bytes, library: Path, target: str | None) -> None:
         linker = ["cc"] if target is None else [sys.executable, "-m", "ziglang", "cc", "-target", target]
         subprocess.run([*linker, "-shared", "-s", "-o", made, objects], check=True, stdout=subprocess.DEVNULL)
         library.parent.mkdir(parents=True, exist_ok=True)
-        beside = library.with_name(f"{library.name}.{os.getpid()}")
-        shutil.copyfile(made, beside)
-        beside.replace(library)
+        unfinished = library.with_name(f"{library.name}.{os.getpid()}")
+        shutil.copyfile(made, unfinished)
+        unfinished.replace(library)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 
-from _common.table import Row, rate
+from _common.table import Row, rate, row_of
 
 from _autotune.alone import Sides, figures, in_turn
 from _autotune.chosen import chosen
@@ -60,10 +60,10 @@ def against_grid(workload: Workload, timing: Timing, rounds: int) -> list[Row]:
     print(f"    AUTOTUNE: {'; '.join(rate(run.rate) for run in ours)}; chose {ours[-1].chosen}", flush=True)
     theirs = [others[candidate][turn] for turn, candidate in enumerate(best)]
     names = " or ".join(close[candidate] for candidate in sorted(set(best)))
-    rows = [row(workload.name, ours, f"{names}, best of {len(grid)}", theirs, goal=GOAL)]
+    rows = [row_of(workload.name, ours, f"{names}, best of {len(grid)}", theirs, goal=GOAL)]
     if importlib.util.find_spec("tensorflow"):
         found = figures(side(workload, TF_DATA), timing)
-        rows.append(row(workload.name, ours, TF_DATA, [found] * rounds))
+        rows.append(row_of(workload.name, ours, TF_DATA, [found] * rounds))
     return rows
 
 
@@ -75,19 +75,3 @@ def best_of(candidates: Sequence[Sequence[Figures]], *, leaving_out: int) -> int
     """
     rates = [[run.rate for turn, run in enumerate(runs) if turn != leaving_out] for runs in candidates]
     return max(range(len(rates)), key=lambda candidate: median(rates[candidate])) if rates[0] else 0
-
-
-def row(
-    workload: str, ours: Sequence[Figures], peer: str, theirs: Sequence[Figures], *, goal: float | None = None
-) -> Row:
-    """Return a row of rates and CPU time per element, with the ratios of the rates in each round."""
-    return Row(
-        workload=workload,
-        penstock=rate(median(run.rate for run in ours)),
-        peer=peer,
-        theirs=rate(median(run.rate for run in theirs)),
-        ratios=[mine.rate / other.rate for mine, other in zip(ours, theirs, strict=True)],
-        cpu_penstock=median(run.cpu_us for run in ours),
-        cpu_peer=median(run.cpu_us for run in theirs),
-        goal=goal,
-    )

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from _common.duel import QUIET
 from _common.table import Row, print_table
 
 from _autotune.drive import Figures, Timing
@@ -23,7 +24,6 @@ from _autotune.drive import Figures, Timing
 Sides = Mapping[str, Callable[[Timing], Any]]
 
 PATIENCE = 120.0  # seconds after the requested time until a side counts as hung
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "GRPC_VERBOSITY": "ERROR"}
 
 
 class SideFailed(Exception):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 
 COUNT, SHARDS = 65_536, 8
 FLOATS = tuple(f"dense_{number:02d}" for number in range(13))
@@ -17,12 +16,7 @@ _VERSION = 1  # raise it when the data changes
 
 def clicks() -> list[str]:
     """Return the TFRecord files, in order. The first call writes them."""
-    folder = data_folder() / f"clicks-{_VERSION}"
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        _write(unfinished)
-        unfinished.rename(folder)
+    folder = written_once(data_folder() / f"clicks-{_VERSION}", _write)
     return sorted(map(str, folder.iterdir()))
 
 

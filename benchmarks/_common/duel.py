@@ -14,19 +14,21 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from typing import Any
 
-from _common.table import Row, print_table, rate
+from _common.table import print_table, row_of
 
 Pass = Callable[[], int]
 SECONDS = 2.0
 PAIRS = 3
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "GRPC_VERBOSITY": "ERROR"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,13 @@ def duel(workload: str, ours: Side, *peers: Side, prepare: Callable[[], object] 
     present = {name: side for name, side in sides.items() if installed(side.needs)}
     rounds = [{name: run_alone(name, chosen.seconds) for name in present} for _ in range(chosen.pairs)]
     notes = [f"{side.name} left out: {side.needs} is not installed" for side in peers if side.name not in present]
-    print_table([_row(workload, ours, peer, rounds) for peer in peers if peer.name in present], notes)
+    runs = {name: [found[name] for found in rounds] for name in present}
+    rows = [
+        row_of(workload, runs[ours.name], peer.name, runs[peer.name], goal=peer.goal, hoped=peer.hoped)
+        for peer in peers
+        if peer.name in present
+    ]
+    print_table(rows, notes)
 
 
 def installed(module: str) -> bool:
@@ -103,38 +111,61 @@ def cpu_seconds() -> float:
     return total + time.process_time()  # finer than the ticks of os.times
 
 
+def checked(one_pass: Pass, expected: int) -> Pass:
+    """Return `one_pass` with a check of the number that it returns."""
+
+    def run() -> int:
+        count = one_pass()
+        assert count == expected, f"{count} of {expected} elements"
+        return count
+
+    return run
+
+
+def timed(call: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds of wall time and of CPU time of a call, the latter of all threads of this process."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def drain(elements: Iterable[object]) -> None:
+    """Iterate once and drop the elements."""
+    for _ in elements:
+        pass
+
+
 def run_alone(side: str, seconds: float) -> Measured:
     """Run a side of the calling script once, in its own process."""
-    command = [sys.executable, sys.argv[0], "--side", side, "--seconds", str(seconds)]
-    return Measured(**json.loads(output_of(command).splitlines()[-1]))
+    return Measured(**figures_of([sys.executable, sys.argv[0], "--side", side, "--seconds", str(seconds)]))
+
+
+def figures_of(command: list[str], environment: Mapping[str, str] | None = None) -> Any:
+    """Return the JSON in the last line of the output of `command`."""
+    return json.loads(output_of(command, environment).splitlines()[-1])
 
 
 def output_of(command: list[str], environment: Mapping[str, str] | None = None) -> str:
     """Return the output of `command`. If it fails, print its errors and end the benchmark."""
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "GRPC_VERBOSITY": "ERROR"}
     done = subprocess.run(
-        command, env={**os.environ, **quiet, **(environment or {})}, capture_output=True, text=True, check=False
+        command, env={**os.environ, **QUIET, **(environment or {})}, capture_output=True, text=True, check=False
     )
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed with status {done.returncode}:\n{done.stderr}")
     return done.stdout
 
 
-def _row(workload: str, ours: Side, peer: Side, rounds: list[dict[str, Measured]]) -> Row:
-    here, there = ([found[side.name] for found in rounds] for side in (ours, peer))
-    return Row(
-        workload=workload,
-        penstock=rate(median(run.rate for run in here)),
-        peer=peer.name,
-        theirs=rate(median(run.rate for run in there)),
-        ratios=[mine.rate / other.rate for mine, other in zip(here, there, strict=True)],
-        cpu_penstock=median(run.cpu_us for run in here),
-        cpu_peer=median(run.cpu_us for run in there),
-        goal=peer.goal,
-        hoped=peer.hoped,
-    )
-
-
 def data_folder() -> Path:
     """Return the folder of the input data: `benchmarks/.data`."""
     return Path(__file__).parents[1] / ".data"
+
+
+def written_once(path: Path, write: Callable[[Path], object]) -> Path:
+    """Return `path`. If it does not exist, `write` writes it under another name, which is then changed to `path`."""
+    if not path.exists():
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(unfinished)
+        unfinished.rename(path)
+    return path

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from _common import photographs
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 
 if os.environ.get("GUIDES_ENGINE", "penstock") == "tensorflow":
     import tensorflow as tf
@@ -178,15 +178,14 @@ CLASS_NAMES = np.array([f"class_{i}" for i in range(10)])
 
 def class_folders():
     """Return a folder with one folder of photographs for each class. The first call writes it."""
-    folder = data_folder() / "guides-classes-1"
-    if not folder.exists():
-        unfinished = Path(f"{folder}.unfinished")
+
+    def write(folder):
         for i, path in enumerate(photographs.singles()):
-            target = unfinished / str(CLASS_NAMES[i % 10]) / Path(path).name
+            target = folder / str(CLASS_NAMES[i % 10]) / Path(path).name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(path)
-        unfinished.rename(folder)
-    return folder
+
+    return written_once(data_folder() / "guides-classes-1", write)
 
 
 def get_label(file_path):
@@ -335,15 +334,13 @@ def bert_records():
     """Return a TFRecord file of 10,000 records. The first call writes it."""
     import penstock as ps
 
-    path = data_folder() / "guides-bert-1.tfrecord"
-    if not path.exists():
-        unfinished = Path(f"{path}.unfinished")
-        with ps.io.TFRecordWriter(str(unfinished)) as writer:
+    def write(path):
+        with ps.io.TFRecordWriter(str(path)) as writer:
             for _ in range(10_000):
                 row = {name: rng.integers(0, 30_000, 128) for name in ("input_ids", "input_mask", "segment_ids")}
                 writer.write(ps.io.encode_example(row | {"label_ids": int(rng.integers(0, 2))}))
-        unfinished.rename(path)
-    return str(path)
+
+    return str(written_once(data_folder() / "guides-bert-1.tfrecord", write))
 
 
 def decode_record(record):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from _common import dali_pipelines, jpeg_pipelines, opencv_images
-from _common.duel import Pass, Side
+from _common.duel import Pass, Side, checked
 from _common.opencv_images import WORKERS
 from _common.photographs import COUNT
 
@@ -21,12 +21,12 @@ def sides(*, floats: bool) -> list[Side]:
         return _counted(jpeg_pipelines.tf_data(floats=floats, records_shuffled=True))
 
     def whole(build: Callable[..., Pass]) -> Callable[[], Pass]:
-        return lambda: _checked(build(floats=floats))
+        return lambda: checked(build(floats=floats), COUNT)
 
     return [
         Side("penstock", lambda: _counted(jpeg_pipelines.penstock(floats=floats))),
         Side("tf.data", tf_data, needs="tensorflow", goal=1.5, hoped=1.7),
-        Side("decode alone", lambda: _checked(opencv_images.decode_alone()), goal=0.8, hoped=0.9),
+        Side("decode alone", lambda: checked(opencv_images.decode_alone(), COUNT), goal=0.8, hoped=0.9),
         Side("tf.data, records shuffled", tf_data_records_shuffled, needs="tensorflow"),
         Side("DALI on the CPU", whole(dali_pipelines.jpeg), needs="nvidia.dali"),
         Side(f"torch, {WORKERS} workers", whole(opencv_images.torch), needs="torch"),
@@ -36,13 +36,4 @@ def sides(*, floats: bool) -> list[Side]:
 
 
 def _counted(ds: Any) -> Pass:
-    return _checked(lambda: sum(len(images) for images, _ in ds))
-
-
-def _checked(one_pass: Pass) -> Pass:
-    def checked() -> int:
-        count = one_pass()
-        assert count == COUNT, f"{count} of {COUNT} images"
-        return count
-
-    return checked
+    return checked(lambda: sum(len(images) for images, _ in ds), COUNT)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 
 COUNT, SHARDS = 1600, 16
 HEIGHT, WIDTH = 375, 500
@@ -20,13 +19,7 @@ _VERSION = 1  # raise it when the data changes
 
 def photographs() -> Path:
     """Return the folder of the data: shards and `single/00000-LABEL.jpg`. The first call writes it (ten seconds)."""
-    folder = data_folder() / f"photographs-{_VERSION}"
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        _write(unfinished)
-        unfinished.rename(folder)
-    return folder
+    return written_once(data_folder() / f"photographs-{_VERSION}", _write)
 
 
 def shards() -> list[str]:

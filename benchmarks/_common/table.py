@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,32 @@ class Row:
             "-" if self.cpu_peer is None else _figure(self.cpu_peer),
             self.verdict,
         )
+
+
+def row_of(
+    workload: str,
+    ours: Sequence[Any],
+    peer: str,
+    theirs: Sequence[Any],
+    *,
+    ratio: Callable[[Any, Any], float] = lambda mine, other: mine.rate / other.rate,
+    goal: float | None = None,
+    hoped: float | None = None,
+    at_most: bool = False,
+) -> Row:
+    """Return the row of runs that have a `rate` and a `cpu_us`: their medians, and the ratio of each pair of runs."""
+    return Row(
+        workload=workload,
+        penstock=rate(median(run.rate for run in ours)),
+        peer=peer,
+        theirs=rate(median(run.rate for run in theirs)),
+        ratios=[ratio(mine, other) for mine, other in zip(ours, theirs, strict=True)],
+        cpu_penstock=median(run.cpu_us for run in ours),
+        cpu_peer=median(run.cpu_us for run in theirs),
+        goal=goal,
+        hoped=hoped,
+        at_most=at_most,
+    )
 
 
 HEADER = ("workload", "penstock", "peer", "its", "ratio min / median / max", "CPU µs: ours", "its", "goal")

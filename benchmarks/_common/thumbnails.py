@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 from _common.photographs import HEIGHT, WIDTH, singles
 
 COUNT, SHARDS = 16_384, 8
@@ -18,12 +17,7 @@ _VERSION = 1  # raise it when the data changes
 
 def thumbnails() -> list[str]:
     """Return the TFRecord files, in order. The first call writes them."""
-    folder = data_folder() / f"thumbnails-{_VERSION}"
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        _write(unfinished)
-        unfinished.rename(folder)
+    folder = written_once(data_folder() / f"thumbnails-{_VERSION}", _write)
     return sorted(map(str, folder.iterdir()))
 
 

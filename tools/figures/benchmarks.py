@@ -20,7 +20,7 @@ from timeline import titled
 from penstock.profiler.views.picture import Picture
 
 PEERS = ("penstock", "tensorflow-cpu", "tensorflow", "torch", "grain", "nvidia-dali-cuda130", "spdl-core", "numpy")
-HEAD = ["| workload | penstock | beside | its rate | ratio |", "|---|---:|---|---:|---:|"]
+HEAD = ["| workload | penstock | compared with | its rate | ratio |", "|---|---:|---|---:|---:|"]
 # Rows of the README: workloads with their names there, and the first words of the peers' names.
 CHOSEN = {
     "JPEG to batches of 32": "JPEG images 500×375 to batches of 224×224 floats",
