@@ -1,9 +1,9 @@
 """Check that a pipeline stays within its limits: bytes, and the consumer's cores.
 
-    - *Bytes*: elements of 1 MB pass through a parallel interleave, a prefetch of 4000 and a parallel map, with a
-      `ram_budget` of 256 MB and with one of 5 GB (or half of the free memory, if that is less). The consumer first
-      takes elements as fast as it can, which gives the rate. Then it takes none until memory stops growing. Goals:
-      resident memory, sampled all the time, grows by at most 300 MB; the rate is ≥ 0.9 of the rate with 5 GB.
+    - *Bytes*: elements of 1 MB pass through a parallel interleave, a prefetch of 4000 and a parallel map. The
+      `ram_budget` is 256 MB, and then 5 GB (or half of the free memory, if that is less). The consumer first takes
+      elements as fast as it can, which gives the rate. Then it takes none until memory stops growing. Goals: resident
+      memory, sampled all the time, grows by at most 300 MB; the rate is ≥ 0.9 of the rate with 5 GB.
     - *Cores*: the consumer has a step of 30 ms, and an element takes 5 ms of work. The CPU time of an element is
       compared with the CPU time if one thread computes each element on request (`executor="inline"`). Goal: ≤ 1.1.
       A further row has the CPU time of a second in which the consumer takes nothing and all buffers are full. It is

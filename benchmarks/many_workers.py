@@ -1,7 +1,7 @@
 """Measure the cost of the engine without the kernels, with 1 to 128 workers on any machine.
 
-In the pipelines of this file, kernels sleep as long as the real kernel takes on this machine, without the interpreter
-lock, and then write a result of the real size in full. So a machine with two cores can serve as many workers. The
+In the pipelines of this file, kernels sleep without the interpreter lock, for the time of the real kernel on this
+machine. Then they write a result of the real size in full. So a machine with two cores can serve as many workers. The
 control, in the same process, is as many plain Python threads that sleep as long and write as much.
 
     - photographs: 500x375 JPEGs, decoded and resized to 224x224 bytes, `batch(32)`

@@ -16,8 +16,8 @@ run:
       the rest, so the two halves of an iteration are measured separately. The plain loop gets read-only views;
       penstock returns writable arrays, and views in a second run (`Options.zero_copy`). Goal: ≥ 0.7 of its rate. Left
       out without Ray: run it with the Python of `make service`.
-    - images: 1,600 JPEGs decoded, resized and put into batches of 32, by a service with as many workers as there are
-      cores, compared with one worker of tf.data's service, which also has all cores, in its own process. Goal: ≥ 1.5
+    - images: a service with as many workers as there are cores decodes and resizes 1,600 JPEGs into batches of 32. The
+      side to compare with is one worker of tf.data's service, which also has all cores, in its own process. Goal: ≥ 1.5
       times its rate. Left out without TensorFlow: `make bench` has it.
 
 A first iteration of the same data set starts the workers before the measurement.

@@ -7,9 +7,10 @@ Two map-style data sets, batches of 32, 2 workers, shuffled, several epochs:
     - "python": a transform in pure Python, which holds the interpreter lock;
     - "array": a crop, a flip and a conversion of a 256 x 256 image by numpy.
 
-The columns are rows per second of all epochs except the first (median of the rounds, and their spread), and seconds to
-the first batch of the first epoch and of a later one. Both loaders get the same data set object and take turns. Workers
-are not persistent, which is torch's default: on Linux with Python below 3.14 both loaders fork them for each epoch.
+The columns are the rows per second of all epochs except the first (median of the rounds, and their spread), and the
+seconds to the first batch, in the first epoch and in a later one. Both loaders get the same data set object and take
+turns. Workers are not persistent, which is torch's default: on Linux with Python below 3.14 both loaders fork them for
+each epoch.
 """
 
 import statistics

@@ -6,8 +6,8 @@ Each module of kernels becomes one library for each level of processors, in `src
 library contains a digest of its sources. The tool does not rebuild a library whose digest matches, so a second run
 builds nothing.
 
-A kernel is a Python function. Only this tool compiles it, with numba. The tool links numba's LLVM code with an entry
-that takes numpy arrays, emits an object file, and links this file with the system's `cc` or with the package ziglang.
+A kernel is a Python function. Only this tool compiles it, with numba. The tool adds an entry that takes numpy arrays to
+numba's LLVM code and emits an object file. The system's `cc` or the package ziglang links this file.
 """
 
 from __future__ import annotations

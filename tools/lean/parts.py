@@ -1,11 +1,11 @@
 """Optimise functions that kernels call once, without machine code of their own.
 
-numba compiles each function that another function calls into a library: it optimises the function, emits machine code
-that is never called, adds wrappers and optimises them too, and optimises the function again in each caller up to the
-kernel. Here such functions are optimised once and then linked into their kernels. Small ones are linked before the
-kernel is optimised, so that LLVM can inline them. Large ones are linked afterwards, because LLVM never inlines them.
-The bits of results do not change: nothing in kernels lets LLVM reorder arithmetic. An earlier version optimised them
-within their kernel only. The build took a sixth less time, but kernels were up to a quarter slower.
+numba compiles each function that another function calls into a library. It optimises the function and its wrappers,
+emits machine code that is never called, and optimises the function again in each caller up to the kernel. Here such
+functions are optimised once and then linked into their kernels. Small ones are linked before the kernel is optimised,
+so that LLVM can inline them. Large ones are linked afterwards, because LLVM never inlines them. The bits of results do
+not change: nothing in kernels lets LLVM reorder arithmetic. An earlier version optimised them within their kernel only.
+The build took a sixth less time, but kernels were up to a quarter slower.
 """
 
 from __future__ import annotations
