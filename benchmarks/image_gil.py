@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 from _common import jpeg_pipelines
+from _common.duel import Pass
 from _common.photographs import singles
 
-Pass = Callable[[], int]
 SIZE, BLOCK, FILES = 224, 32, 256
 LIMIT_US, SHARE = 30.0, 0.45
 WITHOUT_GOAL = ("per image", "pipeline, left alone")

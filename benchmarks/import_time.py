@@ -7,10 +7,10 @@ The output also has the time of a first iteration, which imports the engine.
 """
 
 import itertools
-import json
 import statistics
-import subprocess
 import sys
+
+from _common.duel import figures_of
 
 ROUNDS = 15
 CODE = """
@@ -31,8 +31,7 @@ print(json.dumps([times, modules]))
 def main() -> None:
     rounds = []
     for _ in range(ROUNDS + 1):
-        done = subprocess.run([sys.executable, "-c", CODE], check=True, capture_output=True, text=True)
-        times, modules = json.loads(done.stdout)
+        times, modules = figures_of([sys.executable, "-c", CODE])
         rounds.append([later - earlier for earlier, later in itertools.pairwise(times)])
     rounds = rounds[1:]  # the first round writes the bytecode
     ratios = sorted(penstock / numpy for numpy, penstock, _ in rounds)

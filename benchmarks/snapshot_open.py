@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -19,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from _common.duel import data_folder, written_once
+from _common.duel import data_folder, output_of, written_once
 from _common.table import Row, print_table
 
 import penstock as ps
@@ -65,7 +64,7 @@ if __name__ == "__main__":
     else:
         saved()
         command = [sys.executable, sys.argv[0], "--once"]
-        runs = [subprocess.check_output(command, text=True).split() for _ in range(chosen.runs)]
+        runs = [output_of(command).split() for _ in range(chosen.runs)]
         found = [float(wall) for wall, _ in runs]
         row = Row(
             workload=f"open {CHUNKS} chunks",

@@ -21,13 +21,14 @@ their random numbers. Each measurement runs in its own process, and the loaders 
 
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from importlib.util import find_spec
 from pathlib import Path
+
+from _common.duel import figures_of, output_of
 
 COUNT, EPOCHS, ROUNDS = 512, 3, 2
 PHOTO = (500, 375)
@@ -153,11 +154,6 @@ def measure(folder, form, workers, kind):
     print(json.dumps({**found, "memory": max([*peaks, memory()]) - before}))
 
 
-def run(*arguments):
-    command = [sys.executable, __file__, *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
 def main(forms):
     missing = [name for name in ("torch", "torchvision", "psutil") if find_spec(name) is None]
     if missing:
@@ -170,11 +166,12 @@ def main(forms):
             write(folder, FORMS[form])
             for workers in ("0", "2"):
                 if form != "python" or workers == "0":
-                    run("compare", folder, form, workers)
+                    output_of([sys.executable, __file__, "compare", folder, form, workers])
                 found = {"torch": [], "penstock": []}
                 for _ in range(ROUNDS):
                     for kind, rounds in found.items():
-                        rounds.append(json.loads(run("measure", folder, form, workers, kind).splitlines()[-1]))
+                        command = [sys.executable, __file__, "measure", folder, form, workers, kind]
+                        rounds.append(figures_of(command))
                 report(form, workers, found)
 
 
