@@ -38,8 +38,8 @@ import penstock as ps
 from penstock import AUTOTUNE
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.changes import Changes
+from penstock.profiler.analysis.figures import Analysis
 from penstock.profiler.live.monitor import ask
-from penstock.profiler.verdict import analysis_of
 from penstock.runtime.machine.granted import granted_cpus
 
 ENDLESS = 10**9
@@ -325,7 +325,7 @@ def _advised(told: dict[str, Any], case: Case, *, filling: bool) -> Changes:
     """Return the first change that a verdict advises."""
     if filling:
         return Changes()
-    found = [each.change for each in advice(analysis_of(told["analysis"])) if each.change.cores is None]
+    found = [each.change for each in advice(Analysis.of(told["analysis"])) if each.change.cores is None]
     if not found or told["verdict"]["gain"] == 1:
         return case.tried
     if found[0].cached_after is not None:
