@@ -101,7 +101,7 @@ browser: $(BROWSER)/stamp docs ## reports, the live page, the site and TensorBoa
 crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
 	@PENSTOCK_CRASHES=200 $(VENV)/bin/python -m pytest -q tests/system/test_entry_crashes.py
 
-bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own; writes docs/benchmarks.md
+bench: $(BENCH)/stamp ## penstock and its peers, in their own environment; writes docs/benchmarks.md
 	@mkdir -p build; rm -f build/bench.jsonl
 	@status=0; for question in $(filter-out benchmarks/parity.py,$(sort $(wildcard benchmarks/[a-z]*.py))); do \
 		echo "== $$question"; PENSTOCK_BENCH_ROWS=build/bench.jsonl $(BENCH)/bin/python "$$question" || status=1; done; \

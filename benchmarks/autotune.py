@@ -1,14 +1,16 @@
-"""Does AUTOTUNE give what the best settings by hand give?
+"""Compare AUTOTUNE with the best settings chosen by hand.
 
-Ten pipelines, endless, everything left to AUTOTUNE: run in for 3 s, then measured for 3 s more. The same with each
-setting of a grid (`num_parallel_calls` 1, 2, 4, … on threads and in processes, `prefetch`), with
-`Options.autotune.enabled = False`. A short pass over the grid finds the best; it, and one more if that comes within
-10 % of it, then meet AUTOTUNE in rounds, every side in a process of its own. A ratio is that of rates of one round, to
-the setting whose median in the other rounds is the best. Goal: at least 0.95. Where the consumer is the slow side its
-rate hardly differs: read the CPU columns there. tf.data with everything AUTOTUNE runs once, for comparison.
+Ten endless pipelines run with AUTOTUNE for all settings: 3 s of warm-up, then 3 s of measurement. Each pipeline also
+runs with each setting of a grid (`num_parallel_calls` 1, 2, 4, … on threads and in processes, `prefetch`) and
+`Options.autotune.enabled = False`. A short run over the grid finds the best setting, and a second one if its rate is
+within 10 % of the best. These settings and AUTOTUNE then run in rounds, each side in its own process. A ratio compares
+AUTOTUNE's rate with the rate of the setting whose median in the other rounds is the best. Goal: at least 0.95. If the
+consumer is slower than the pipeline, the rates hardly differ; compare the CPU columns there. tf.data with AUTOTUNE for
+all settings runs once, for comparison.
 
-What the tuner remembers is off, but for the last row: the time until the rate is 0.95 of what it is in the end, for a
-run that was told by an earlier one, and for one that had to learn. Some 25 minutes on two cores.
+AUTOTUNE does not read remembered settings, except in the last row. That row has the time until the rate reaches 0.95 of
+its final value, for a run with remembered settings and for a run without them. The program takes about 25 minutes on
+two cores.
 
     python benchmarks/autotune.py [--workload TEXT] [--rounds N] [--seconds S]
 """
@@ -26,8 +28,8 @@ from _autotune.workloads import WORKLOADS
 REMEMBERED = "remembered settings"
 
 if __name__ == "__main__":
-    parser = arguments("AUTOTUNE beside the best settings by hand")
-    parser.add_argument("--workload", default="", metavar="TEXT", help="the workloads whose names contain it")
+    parser = arguments("AUTOTUNE and the best settings by hand")
+    parser.add_argument("--workload", default="", metavar="TEXT", help="run only workloads whose names contain TEXT")
     chosen = parser.parse_args()
     if chosen.side:
         show({**sides_of(WORKLOADS), REMEMBERED: remembered_side}, chosen)

@@ -1,11 +1,11 @@
-"""How fast are the programs of docs/how-to/before-and-after.md, each beside the one it replaces?
+"""Measure the programs of docs/how-to/before-and-after.md and the programs that they replace.
 
     python benchmarks/before_and_after.py [--pairs N] [--only WORD]
 
-The code comes from the page. Only sizes change: the photographs have 500×375 pixels instead of noise of 64×48, images
-have 224×224 pixels instead of 32×32, and there are more rows (`LARGER`). A side runs the blocks of its section in a
-process of its own, once to warm up, then again for the time. The time includes building the pipeline. A section whose
-library is not installed is left out.
+The code comes from the page. Only sizes change (`LARGER`): the photographs have 500×375 pixels instead of noise of
+64×48, images have 224×224 pixels instead of 32×32, and there are more rows. A side runs the blocks of its section in
+its own process: once to warm up, then again for the measurement. The time includes building the pipeline. A section is
+left out if its library is not installed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from _common.duel import Measured, cpu_seconds, installed, output_of
+from _common.duel import Measured, cpu_seconds, figures_of, installed
 from _common.photographs import singles
-from _common.table import Row, print_table, rate
+from _common.table import print_table, row_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "before-and-after.md"
 LARGER = {
@@ -61,7 +60,10 @@ NEEDS = {
 
 
 def sections() -> dict[str, list[str]]:
-    """Return the blocks of each library's section: preparation, before, after. The first entry is the page's begin."""
+    """Return the blocks of each library's section: preparation, before, after.
+
+    The first entry has the blocks before the first section.
+    """
     head, *rest = re.split(r"^## From ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     found = {"": _blocks(head)}
     for text in rest:
@@ -121,18 +123,8 @@ def main() -> None:
         for _ in range(chosen.pairs):
             for side, measured in runs.items():
                 command = [sys.executable, sys.argv[0], "--side", library, side, "--seconds", str(chosen.seconds)]
-                measured.append(Measured(**json.loads(output_of(command).splitlines()[-1])))
-        rows.append(
-            Row(
-                workload=f"before and after: {library}",
-                penstock=rate(median(run.rate for run in runs["after"])),
-                peer=library,
-                theirs=rate(median(run.rate for run in runs["before"])),
-                ratios=[mine.rate / other.rate for other, mine in zip(*runs.values(), strict=True)],
-                cpu_penstock=median(run.cpu_us for run in runs["after"]),
-                cpu_peer=median(run.cpu_us for run in runs["before"]),
-            )
-        )
+                measured.append(Measured(**figures_of(command)))
+        rows.append(row_of(f"before and after: {library}", runs["after"], library, runs["before"]))
     left = [f"{name} left out: {NEEDS[name]} is not installed" for name in NEEDS if not installed(NEEDS[name])]
     print_table(rows, left)
 

@@ -1,14 +1,15 @@
-"""Does a pipeline keep to what it may use: bytes, and the consumer's cores?
+"""Check that a pipeline stays within its limits: bytes, and the consumer's cores.
 
-- *Bytes*: elements of 1 MB through a parallel interleave, a prefetch of 4000 and a parallel map, with `ram_budget` of
-  256 MB and with one of 5 GB (half of the free memory, where that is less). The consumer takes all it can, which gives
-  the rate; then it takes nothing until memory grows no further. Goals: resident memory, looked at all the time, grows
-  by at most 300 MB; the rate is ≥ 0.9 of that with 5 GB.
-- *Cores*: a consumer with a step of 30 ms, and 5 ms of work for an element. CPU time of an element beside that of the
-  same, with the same steps, made by one thread when it is asked for (`executor="inline"`); goal ≤ 1.1. And the CPU time
-  used in a second in which nobody asks for anything, once buffers are full: next to none, for waiting never spins.
+    - *Bytes*: elements of 1 MB pass through a parallel interleave, a prefetch of 4000 and a parallel map. The
+      `ram_budget` is 256 MB, and then 5 GB (or half of the free memory, if that is less). The consumer first takes
+      elements as fast as it can, which gives the rate. Then it takes none until memory stops growing. Goals: resident
+      memory, sampled all the time, grows by at most 300 MB; the rate is ≥ 0.9 of the rate with 5 GB.
+    - *Cores*: the consumer has a step of 30 ms, and an element takes 5 ms of work. The CPU time of an element is
+      compared with the CPU time if one thread computes each element on request (`executor="inline"`). Goal: ≤ 1.1.
+      A further row has the CPU time of a second in which the consumer takes nothing and all buffers are full. It is
+      close to zero, because waiting threads do not spin.
 
-Every side runs in a process of its own, in turn. Some five minutes.
+Each side runs in its own process, in turn. The program takes about five minutes.
 
     python benchmarks/budget.py [--only TEXT] [--rounds N] [--seconds S]
 """
@@ -32,11 +33,11 @@ from _common.duel import cpu_seconds
 from _common.table import Row, rate
 
 SMALL, LARGE = 256 << 20, 5 << 30
-GROWTH, SHARE = 300.0, 0.9  # MB; of the rate with a large budget
-STALL = 20  # seconds for buffers to fill, at most
-FILLED = 6.0  # seconds in which a slow consumer's buffers fill: only then work done is work taken
+GROWTH, SHARE = 300.0, 0.9  # MB; share of the rate with a large budget
+STALL = 20  # longest wait for full buffers, in seconds
+FILLED = 6.0  # seconds until the buffers of a slow consumer are full; from then on work done equals work taken
 CPU = 1.1
-IDLE = 10.0  # milliseconds of CPU time in a second
+IDLE = 10.0  # milliseconds of CPU time per second
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Idle:
-    """Milliseconds of CPU time in a second."""
+    """Milliseconds of CPU time per second."""
 
     ms: float
 
@@ -135,14 +136,14 @@ def of_cores(timing: Timing, rounds: int) -> list[Row]:
 
 def of_idleness(timing: Timing, rounds: int) -> list[Row]:
     found = [alone("idle", timing)["ms"] for _ in range(rounds)]
-    return [allowed_row("nobody asks: CPU in a second", found, IDLE, "ms")]
+    return [allowed_row("no consumer asks: CPU in a second", found, IDLE, "ms")]
 
 
 QUESTIONS = {"bytes": of_bytes, "cores": of_cores, "idle": of_idleness}
 
 if __name__ == "__main__":
     parser = arguments("what a pipeline may use")
-    parser.add_argument("--only", default="", metavar="TEXT", help=f"of {', '.join(QUESTIONS)}")
+    parser.add_argument("--only", default="", metavar="TEXT", help=f"one of {', '.join(QUESTIONS)}")
     given = parser.parse_args()
     if given.side:
         show(SIDES, given)

@@ -1,17 +1,18 @@
-"""What does it cost to prepare a data set of JPEGs from a zip, and to open one of many shards?
+"""Measure the preparation of a data set of JPEGs from a zip, and the opening of a data set with many shards.
 
-Prepares photographs of about 30 kB from one zip, without encoding them again, with penstock and with
-tensorflow-datasets, each in a process of its own (wall clock, CPU time, and the most memory it held); then opens a
-prepared set of 1000 shards: until `len()` is known, and until its first element is there. Before each, 100 pictures are
-prepared that do not count: tfds imports TensorFlow with the first example, which takes seconds.
+penstock and tensorflow-datasets prepare photographs of about 30 kB from one zip, without encoding them again, each in
+its own process. Measured are wall-clock time, CPU time and peak memory. Before each measurement the process prepares
+100 other images, because tfds imports TensorFlow with the first example, which takes seconds. Then the program opens a
+prepared data set of 1000 shards and measures the time until `len()` is known and until the first element is there.
 
 Goals: at least 3 times as fast as tfds, 500 MB at most; 100 ms to open, 0.2 s to the first element.
 
-The first is not reached: 1.3 to 2.3 times on two cores, by how busy they and the disk are; 240 MB against 1.2 GB.
-tfds keeps 1 GB in memory before it writes anything, and a kill loses it. Here each example is written twice, to wait
-and into its shard, which takes no longer than keeping it in memory does. docs/design/0021 says where the time goes.
+The first goal is not reached: penstock is 1.3 to 2.3 times as fast on two cores, depending on the load of cores and
+disk. It uses 240 MB, tfds 1.2 GB. tfds holds 1 GB in memory before it writes anything, and loses it if the process is
+killed. penstock writes each example twice: to a temporary file and to its shard. That takes no longer than holding the
+example in memory. docs/design/0021 lists where the time goes.
 
-    python benchmarks/catalog.py [--pictures N]
+    python benchmarks/catalog.py [--images N]
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from pathlib import Path
 
 import numpy as np
 
-PICTURES = 25_000
+IMAGES = 25_000
 
 
 def penstock(archive, folder):
     from penstock.catalog import Builder, DatasetInfo, Each, features
 
-    class Pictures(Builder):
+    class Images(Builder):
         VERSION = "1.0.0"
 
         def _info(self):
@@ -49,13 +50,13 @@ def penstock(archive, folder):
         def read(self, name):
             return name, {"image": self.archive.read(name), "label": int(name[:-4]) % 2}
 
-    Pictures(data_dir=folder).download_and_prepare()
+    Images(data_dir=folder).download_and_prepare()
 
 
 def tfds(archive, folder):
     import tensorflow_datasets as tfds
 
-    class Pictures(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+    class Images(tfds.core.GeneratorBasedBuilder, skip_registration=True):
         VERSION = tfds.core.Version("1.0.0")
         pkg_dir_path = Path(folder)
 
@@ -74,28 +75,28 @@ def tfds(archive, folder):
                 for name in opened.namelist():
                     yield name, {"image": opened.read(name), "label": int(name[:-4]) % 2}
 
-    Pictures(data_dir=folder).download_and_prepare()
+    Images(data_dir=folder).download_and_prepare()
 
 
 def make_archive(path, count, width=320):
-    """Pictures of noise over a gradient, which cost as much as photographs; 64 that differ, again and again."""
+    """Write a zip of noisy gradients, which take as long to decode as photographs: 64 different images, repeated."""
     import penstock as ps
 
     rng = np.random.default_rng(0)
     shape = (width * 3 // 4, width, 3)
     ground = np.linspace(0, 200, width, dtype=np.float32)[None, :, None]
-    pictures = [
+    images = [
         ps.io.encode_jpeg(np.clip(ground + rng.normal(20, 12, shape), 0, 255).astype(np.uint8), quality=90)
         for _ in range(64)
     ]
     with zipfile.ZipFile(path, "w") as archive:
         for number in range(count):
-            archive.writestr(f"{number}.jpg", pictures[number % 64])
-    return sum(map(len, pictures)) / 64
+            archive.writestr(f"{number}.jpg", images[number % 64])
+    return sum(map(len, images)) / 64
 
 
 def timed(side, archive):
-    """Seconds, seconds of CPU, and MB at most, of one preparation in a process of its own; imports are not counted."""
+    """Return seconds, CPU seconds and peak MB of one preparation in its own process, without imports."""
     with tempfile.TemporaryDirectory() as folder:
         run = [sys.executable, __file__, "--side", side, "--archive", str(archive), "--folder", folder]
         environment = {**os.environ, "PENSTOCK_PROGRESS": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -109,7 +110,7 @@ def one_side(side, archive, folder):
     prepare = {"penstock": penstock, "tfds": tfds}[side]
     few = Path(folder, "few.zip")
     make_archive(few, 100)
-    prepare(few, str(Path(folder, "few")))  # with what is imported only when it is needed
+    prepare(few, str(Path(folder, "few")))  # also loads the modules that are imported on demand
     start, cpu = time.perf_counter(), time.process_time()
     prepare(archive, str(Path(folder, "all")))
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -117,7 +118,7 @@ def one_side(side, archive, folder):
 
 
 def opening():
-    """Milliseconds until the length of 1000 shards is known, and until the first element is there."""
+    """Return milliseconds until the length of 1000 shards is known, and from then to the first element."""
     from penstock import catalog
 
     class Many(catalog.Builder):
@@ -147,8 +148,8 @@ def opening():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pictures", type=int, default=PICTURES)
-    parser.add_argument("--width", type=int, default=320, help="of the pictures; 640 are of 100 kB")
+    parser.add_argument("--images", type=int, default=IMAGES)
+    parser.add_argument("--width", type=int, default=320, help="width of the images; images of width 640 have 100 kB")
     for name in ("--side", "--archive", "--folder"):
         parser.add_argument(name)
     chosen = parser.parse_args()
@@ -157,9 +158,9 @@ def main():
         return
     os.environ["PENSTOCK_PROGRESS"] = "0"
     with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder, "pictures.zip")
-        size = make_archive(archive, chosen.pictures, chosen.width)
-        print(f"{chosen.pictures} pictures of {size / 1e3:.0f} kB")
+        archive = Path(folder, "images.zip")
+        size = make_archive(archive, chosen.images, chosen.width)
+        print(f"{chosen.images} images of {size / 1e3:.0f} kB")
         found = {"penstock": [], "tfds": []}
         for _ in range(2):
             for side, runs in found.items():
@@ -167,7 +168,7 @@ def main():
                 print(f"  {side}: {runs[-1][0]:.1f} s, {runs[-1][1]:.1f} s of CPU, {runs[-1][2]:.0f} MB")
     best, cpu = ({side: min(run[part] for run in runs) for side, runs in found.items()} for part in (0, 1))
     print(f"penstock is {best['tfds'] / best['penstock']:.1f} times as fast (goal: 3),", end=" ")
-    print(f"and takes {cpu['penstock'] / cpu['tfds']:.2f} of the CPU")
+    print(f"and uses {cpu['penstock'] / cpu['tfds']:.2f} of its CPU time")
     opened, first = opening()
     print(f"1000 shards: open and len {opened:.0f} ms (goal: 100), first element {first:.0f} ms (goal: 200)")
 

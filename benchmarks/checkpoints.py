@@ -1,9 +1,9 @@
-"""How large is a checkpoint, and how long does it take to go on from it, deep in an indexed source?
+"""Measure the size of a checkpoint, and the time to resume from it deep in an indexed source.
 
-For each plan over 10 million numbers: a pass is run to 9 million of them, its state written as JSON, and a new iterator
-given that state; the time is from there to its next element, building the iterator included. It is compared with the
-element that comes next in the pass that saved the state. Plans that reorder or group hold buffers, of which a state has
-nothing but positions. Goals: at most 64 KiB, at most 1 second.
+Each plan has 10 million numbers as its source. The program iterates over 9 million of them, writes the state as JSON,
+and loads it into a new iterator. The measured time starts before the new iterator is built and ends with its first
+element. This element must be equal to the next element of the first iterator. Plans that reorder or group elements have
+buffers, but a state stores only positions. Goals: at most 64 KiB, at most 1 second.
 
     python benchmarks/checkpoints.py [--only TEXT]
 """
@@ -24,7 +24,7 @@ from penstock.testing.compare import difference
 
 COUNT, AT = 10_000_000, 9_000_000
 BATCH, BUFFER, WINDOW = 1000, 100_000, 1000
-LENGTH = 8  # of a sequence
+LENGTH = 8  # elements in a sequence
 INPUTS = 100
 MOST_BYTES, MOST_SECONDS = 64 << 10, 1.0
 
@@ -33,7 +33,7 @@ Plan = Callable[[ps.Dataset], ps.Dataset]
 
 
 def part(number: Any) -> ps.Dataset:
-    """One of `INPUTS` data sets that together have the numbers."""
+    """Return one of `INPUTS` data sets that together have all numbers."""
     return ps.Dataset.range(COUNT // INPUTS).map(lambda x: x + number * (COUNT // INPUTS))
 
 
@@ -54,7 +54,7 @@ def bucketed(ds: ps.Dataset) -> ps.Dataset:
     return ds.batch(LENGTH).bucket_by_sequence_length(len, [5], [BATCH // LENGTH] * 2)
 
 
-# each with how many numbers one element of it has
+# name -> (plan, number of source elements in one element of the plan)
 PLANS: dict[str, tuple[Plan, int]] = {
     "range": (lambda ds: ds.batch(BATCH), BATCH),
     "arrays": (lambda ds: ps.Dataset.from_tensor_slices(ARRAY).batch(BATCH), BATCH),
@@ -82,7 +82,7 @@ PLANS: dict[str, tuple[Plan, int]] = {
 
 
 def measure(plan: Plan, per: int) -> tuple[int, float, float]:
-    """Bytes of the state, seconds to reach it, seconds to go on from it."""
+    """Return the bytes of the state, the seconds to reach it and the seconds to resume from it."""
     ds = plan(ps.Dataset.range(COUNT))
     with ds.iterator(epoch=0) as elements:
         next(elements)
@@ -106,15 +106,15 @@ def check(found: Any, wanted: Any) -> None:
     if isinstance(found, ps.Dataset):
         found, wanted = list(found), list(wanted)
     if difference(found, wanted) is not None:
-        sys.exit("the pass went on with another element")
+        sys.exit("the resumed iterator has another element")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="size of checkpoints, time to go on from them")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the plans whose names contain it")
+    parser = argparse.ArgumentParser(description="size of checkpoints, time to resume from them")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run only plans whose names contain TEXT")
     chosen = parser.parse_args()
     width = max(map(len, PLANS))
-    print(f"{'plan':{width}}  {'bytes':>7}  {'run to it':>9}  {'go on':>9}  goals")
+    print(f"{'plan':{width}}  {'bytes':>7}  {'reached':>9}  {'resumed':>9}  goals")
     for name, (plan, per) in PLANS.items():
         if chosen.only in name:
             size, ran, took = measure(plan, per)

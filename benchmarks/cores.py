@@ -1,17 +1,18 @@
-"""What do more cores give, beside tf.data and torch? One script of about five minutes for a machine with 16 cores.
+"""Measure the gain from more cores, in penstock, tf.data and torch. Takes five minutes on a machine with 16 cores.
 
-Each pipeline runs in a process of its own that may use so many cores and has so many workers; counts beyond the cores
-of the machine are left out, and so are libraries that are not installed.
+Each pipeline runs in its own process with a given number of cores and as many workers. Numbers above the cores of the
+machine are left out, and so are libraries that are not installed.
 
-- photographs, tiny elements, parse: the pipelines of `jpeg.py`, `tiny.py` and `parse.py`. torch's tiny elements come
-  from an iterable data set of which each worker makes a part
-- python: the function of `gil.py`, which holds the interpreter's lock; in torch, a data set that calls it
-- torchvision: an ImageFolder with RandomResizedCrop and flip, by torch's DataLoader and by penstock's
+    - photographs, tiny elements, parse: the pipelines of `jpeg.py`, `tiny.py` and `parse.py`. torch's tiny elements
+      come from an iterable data set, of which each worker computes a shard
+    - python: the function of `gil.py`, which holds the interpreter lock; in torch, a data set that calls it
+    - torchvision: an ImageFolder with RandomResizedCrop and flip, in torch's DataLoader and in penstock's
 
-A row is one pipeline of one library on one count: the rate, how many times that of one core it is, and the CPU time for
-an element. Where the rate bends and the CPU time stays, cores wait: for the source, for order, for the loop. Where the
-CPU time grows, they are in each other's way, or share an execution unit. Then comes what penstock's own analysis says
-on the most cores, and, where torch finds a CUDA device, `device_step.py`: the copy to the device behind the step.
+A row is one pipeline of one library on one number of cores: the rate, its ratio to the rate of one core, and the CPU
+time per element. If the rate stops growing and the CPU time does not change, cores wait for the source, for the order
+of the elements or for the consumer. If the CPU time grows, cores compete for memory or share an execution unit. After
+the rows, the program prints penstock's own analysis on the most cores. If torch finds a CUDA device, it also runs
+`device_step.py`, which measures the copy to the device during the step.
 
     python benchmarks/cores.py [--counts 1,2,4] [--rounds N] [--seconds S] [--only TEXT]
 """
@@ -31,8 +32,8 @@ import gil
 import parse
 import tiny
 import torch_image_folder
-from _common import click_pipelines, clicks, jpeg_pipelines, opencv_pictures, photographs
-from _common.duel import Pass, data_folder, installed, measure, output_of
+from _common import click_pipelines, clicks, jpeg_pipelines, opencv_images, photographs
+from _common.duel import Pass, data_folder, figures_of, installed, measure, output_of, written_once
 
 COUNTS = (1, 16)
 CALLS, CROPPED = 1024, "crop"
@@ -43,8 +44,8 @@ def counted(ds: Any) -> Pass:
 
 
 def torch_photographs(workers: int) -> Pass:
-    opencv_pictures.WORKERS = workers
-    return opencv_pictures.torch(floats=True)
+    opencv_images.WORKERS = workers
+    return opencv_images.torch(floats=True)
 
 
 def torch_tiny(workers: int) -> Pass:
@@ -90,21 +91,20 @@ def torch_python(workers: int) -> Pass:
 
 def torchvision(kind: str) -> Build:
     def build(workers: int) -> Pass:
-        loader = torch_image_folder.loader_of(kind, pictures(), CROPPED, workers)
+        loader = torch_image_folder.loader_of(kind, image_folder(), CROPPED, workers)
         return lambda: sum(len(images) for images, _ in loader)
 
     return build
 
 
-def pictures() -> str:
-    """A folder of JPEGs in two classes, made at the first call."""
-    folder = data_folder() / "cores-pictures"
-    if not folder.exists():
-        unfinished = folder.with_suffix(".unfinished")
-        unfinished.mkdir(exist_ok=True)
-        torch_image_folder.write(unfinished, torch_image_folder.FORMS[CROPPED])
-        unfinished.rename(folder)
-    return str(folder)
+def image_folder() -> str:
+    """Return a folder of JPEGs in two classes, which the first call writes."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir(parents=True)
+        torch_image_folder.write(folder, torch_image_folder.FORMS[CROPPED])
+
+    return str(written_once(data_folder() / "cores-images", write))
 
 
 Build = Callable[[int], Pass]
@@ -143,17 +143,17 @@ NEEDS = {"penstock": "penstock", "penstock.torch": "torchvision", "tf.data": "te
 
 
 def granted() -> list[int]:
-    """The cores that this process may use."""
+    """Return the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def run(pipeline: str, library: str, workers: int, seconds: float) -> None:
-    """What a process of its own does; libraries see the cores when they are imported, behind this."""
+    """Run one side in this process. Set the cores first, because libraries read their number when they are imported."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, granted()[:workers])
-    photographs.TIMES = workers  # as long a pass on many cores as on one: its begin and end are not what is measured
+    photographs.TIMES = workers  # iterations last as long on many cores as on one, so that start and end weigh the same
     if library == EXPLAINED:
         print(DATA_SETS[pipeline]().explain(analyze=True))
         return
@@ -174,10 +174,10 @@ def main() -> None:
     counts = [count for count in asked.counts if count <= len(granted())]
     print(f"{len(granted())} cores; left out: {sorted(set(asked.counts) - set(counts)) or 'nothing'}")
     if not hasattr(os, "sched_setaffinity"):
-        print("This system does not say which cores a process may use: only torch's workers are bounded.")
+        print("This system has no CPU affinity: only the number of torch's workers is limited.")
     photographs.photographs()
     clicks.clicks()
-    columns = ("pipeline", "library", "cores", "elements/s", "of one core", "CPU µs", "  spread of the rate")
+    columns = ("pipeline", "library", "cores", "elements/s", "× one core", "CPU µs", "  spread of the rate")
     print("{:<15}{:<15}{:>5}{:>13}{:>13}{:>9}{}".format(*columns))
     for pipeline, libraries in PIPELINES.items():
         if asked.only not in pipeline:
@@ -188,8 +188,8 @@ def main() -> None:
             for count in counts:
                 for library in present:
                     command = [sys.executable, sys.argv[0], "--seconds", str(asked.seconds)]
-                    printed = output_of([*command, "--run", pipeline, library, str(count)])
-                    rounds.setdefault((library, count), []).append(json.loads(printed.splitlines()[-1]))
+                    found = figures_of([*command, "--run", pipeline, library, str(count)])
+                    rounds.setdefault((library, count), []).append(found)
         for library in present:
             one = median(found["rate"] for found in rounds[library, counts[0]])
             for count in counts:

@@ -1,11 +1,12 @@
-"""What does reading CSV as TensorFlow reads it cost beside pyarrow.csv alone?
+"""Compare reading CSV by TensorFlow's rules with pyarrow.csv alone.
 
     python benchmarks/csv_rows.py [--rounds 5] [--megabytes 8]
 
-Both give Blocks of rows, each with the byte it begins at. pyarrow's side has its best case: chunks of a megabyte cut at
-a line end that no quote holds, no row that is wrong, no field that Arrow reads otherwise than TensorFlow does, and no
-look at whether that is so. Files that it would refuse it reads without what it refuses them for. CPU time of one
-thread; the ratio is pyarrow's time by ours, from the medians of rounds in turn.
+Both sides return Blocks of rows with the byte at which each row starts. pyarrow's side is its best case: it reads
+chunks of a megabyte that end at a line end outside of quotes. It has no wrong row, and no field that Arrow and
+TensorFlow read differently, and it does not check for either. If pyarrow would refuse a file, its side reads the file
+without the faults. The figure is the CPU time of one thread. The ratio is pyarrow's time divided by penstock's, from
+the medians of rounds in turn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import argparse
 import random
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from _common.duel import checked, timed
 
 import penstock as ps
 from penstock.block.arrow import from_arrow
@@ -29,7 +30,7 @@ from penstock.block.block import Block
 from penstock.block.origin import Origin
 
 CHUNK = 1 << 20
-READ = 4096  # rows asked for at a time
+READ = 4096  # rows per read
 
 Defaults = list[Any]
 
@@ -144,9 +145,7 @@ def _arrow_blocks(path: Path, defaults: Defaults, select: list[int] | None) -> I
 
 
 def measured(run: Callable[[], int], rows: int) -> float:
-    begin = time.process_time()
-    assert run() == rows
-    return time.process_time() - begin
+    return timed(checked(run, rows))[1]
 
 
 def _as_it_is(_: int, line: str) -> str:
@@ -158,7 +157,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--megabytes", type=float, default=8)
     arguments = parser.parse_args()
-    print(f"{'file':48}  {'ours MB/s':>9}  {'pyarrow':>7}  {'ratio':>5}  spread of ratios")
+    print(f"{'file':48}  {'penstock, MB/s':>9}  {'pyarrow':>7}  {'ratio':>5}  spread of ratios")
     files = {name: (name, _as_it_is) for name in FILES} | SPOILT
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, (kind, spoil)) in enumerate(files.items()):

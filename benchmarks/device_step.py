@@ -1,17 +1,18 @@
-"""Does a step on a CUDA device wait for its batch, while preparation is faster than the step?
+"""Measure how long a step on a CUDA device waits for its batch if preparation is faster than the step.
 
-Batches of 256 pictures of 224×224×3 (uint8, 38 MB each) are cut out of arrays in memory, flipped at random, and go
-through `to_torch("cuda")`, which copies them ahead on a stream of its own. A step makes floats of a batch and
-multiplies matrices until the device has been at work for about --step milliseconds. Compared are
+The pipeline slices batches of 256 images of 224×224×3 (uint8, 38 MB each) from arrays in memory and flips them at
+random. `to_torch("cuda")` copies them ahead on its own stream. A step converts a batch to floats and multiplies
+matrices until the device has worked for about --step milliseconds. The program compares
 
-- the steps alone, over one batch that stays on the device;
-- the same steps over the loader;
-- the same steps with the copy inside: pageable memory, `batch.to(device)` in the loop.
+    - the steps alone, over one batch that stays on the device;
+    - the same steps over the loader;
+    - the same steps with the copy inside: pageable memory, `batch.to(device)` in the loop.
 
-With --framework jax the same through `to_jax()`, against `device_put` in the loop.
+With --framework jax it measures `to_jax()` and `device_put` in the loop instead.
 
-The device is waited for at the end of a run only. "waiting" is what a step takes longer than alone, as a share. Goal:
-at most 1 %. Without a CUDA device nothing is measured; --device cpu tries the program itself, with --batch 8.
+The program synchronises with the device only at the end of a run. "waiting" is the additional time of a step over the
+steps alone, as a share. Goal: at most 1 %. Without a CUDA device nothing is measured. `--device cpu --batch 8` tests
+the program itself.
 
     python benchmarks/device_step.py [--framework torch|jax] [--step MS] [--steps N] [--rounds N]
 """
@@ -32,7 +33,7 @@ SIDE, EDGE = 4096, 224
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--framework", choices=("torch", "jax"), default="torch")
-    parser.add_argument("--step", type=float, default=60.0, help="milliseconds of a step (%(default)s)")
+    parser.add_argument("--step", type=float, default=60.0, help="length of a step in milliseconds (%(default)s)")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
@@ -66,7 +67,7 @@ def main() -> None:
 
 
 class Torch:
-    """A device as torch has it; `name` is empty where there is none of the kind."""
+    """A device of torch. `name` is empty if there is no device of this kind."""
 
     def __init__(self, kind: str) -> None:
         import torch
@@ -74,7 +75,7 @@ class Torch:
         self._torch, self._device = torch, torch.device(kind)
         self.side = SIDE if kind == "cuda" else 256
         if kind == "cpu":
-            torch.set_num_threads(1)  # its threads would wait for cores that the pipeline has
+            torch.set_num_threads(1)  # more threads would compete with the pipeline for cores
             self.name = "the CPU"
         else:
             self.name = torch.cuda.get_device_name(self._device) if torch.cuda.is_available() else ""
@@ -104,7 +105,7 @@ class Torch:
 
 
 class Jax:
-    """A device as JAX has it; `name` is empty where there is none of the kind."""
+    """A device of JAX. `name` is empty if there is no device of this kind."""
 
     def __init__(self, kind: str) -> None:
         import jax
@@ -149,14 +150,14 @@ def pipeline(batch: int, steps: int) -> Any:
 
     import penstock as ps
 
-    pictures = np.random.default_rng(0).integers(0, 256, (4 * batch, EDGE, EDGE, 3), np.uint8)
-    ds = ps.Dataset.from_tensor_slices(pictures).repeat()
+    images = np.random.default_rng(0).integers(0, 256, (4 * batch, EDGE, EDGE, 3), np.uint8)
+    ds = ps.Dataset.from_tensor_slices(images).repeat()
     ds = ds.map(ps.image.random_flip_left_right, num_parallel_calls=ps.AUTOTUNE)
     return ds.batch(batch).take(steps).prefetch(ps.AUTOTUNE)
 
 
 def step_of(device: Any, wanted: float) -> Callable[[Any], Any]:
-    """A step of about so many milliseconds, found by trying."""
+    """Return a step of about `wanted` milliseconds. The number of multiplications is measured first."""
     matrix = device.matrix()
 
     def timed(times: int) -> float:
@@ -170,7 +171,7 @@ def step_of(device: Any, wanted: float) -> Callable[[Any], Any]:
 
 
 def milliseconds(device: Any, batches: Iterable[Any], step: Callable[[Any], Any] | None) -> float:
-    """For a step, without the first two, which fill what is made ahead."""
+    """Return the milliseconds of a step, without the first two, whose batches are prepared before the start."""
     count, begun, found = 0, time.perf_counter(), None
     for number, batch in enumerate(batches):
         found = step(batch) if step is not None else batch

@@ -1,10 +1,10 @@
-"""What does it cost to take elements one by one in a Python loop?
+"""Measure the cost of taking elements one by one in a Python loop.
 
     for element in range(100 000): ...
 
-penstock and tf.data through `ds.as_numpy_iterator()`; tf.data also as `for x in ds`, which gives eager tensors. A pass
-of tf.data takes a fifth of the elements, which spares minutes and does not change its rate: its cost is per element.
-Goal: ≥ 20 times tf.data.
+penstock and tf.data iterate with `ds.as_numpy_iterator()`; tf.data also with `for x in ds`, which returns eager
+tensors. tf.data's side has a fifth of the elements to save minutes. This does not change its rate, because its cost is
+per element. Goal: ≥ 20 times the rate of tf.data.
 
     python benchmarks/elements.py [--pairs N]
 """

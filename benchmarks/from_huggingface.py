@@ -1,17 +1,18 @@
-"""Batches of images out of a Hugging Face data set: `from_huggingface` beside its own `with_format("numpy")` loop.
+"""Measure batches of images of a Hugging Face data set: `from_huggingface` and the library's own numpy format.
 
     python benchmarks/from_huggingface.py [--pairs 4]
 
-The same 2,000 JPEGs of 256 x 256 in Arrow memory, each pass over all of them in batches of 32, in turn; ratios of CPU
-time an image and of images a second, as minimum, median and maximum of the pairs.
+Both sides read the same 2,000 JPEGs of 256 x 256 pixels in Arrow memory. Each iteration has all images in batches of
+32; the sides take turns. The ratios of CPU time per image and of images per second are minimum, median and maximum of
+the pairs.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
+from _common.duel import checked, timed
 
 import penstock as ps
 
@@ -38,9 +39,7 @@ def ours(ds):
 
 
 def measured(run, what):
-    wall, cpu = time.perf_counter(), time.process_time()
-    assert run(what) == COUNT
-    return time.perf_counter() - wall, time.process_time() - cpu
+    return timed(lambda: checked(lambda: run(what), COUNT)())
 
 
 def main():
@@ -55,10 +54,8 @@ def main():
         (wall, cpu), (their_wall, their_cpu) = measured(ours, ds), measured(theirs, hf)
         found.append((their_wall / wall, their_cpu / cpu, cpu / COUNT * 1e6, their_cpu / COUNT * 1e6))
     low, mid, high = (np.quantile(np.array(found), q, axis=0) for q in (0, 0.5, 1))
-    print(f"images a second, ours / theirs: {low[0]:.2f} / {mid[0]:.2f} / {high[0]:.2f} (goal 2)")
-    print(
-        f"CPU an image, theirs / ours:    {low[1]:.2f} / {mid[1]:.2f} / {high[1]:.2f}; {mid[2]:.0f} and {mid[3]:.0f} us"
-    )
+    print(f"images per second, penstock / Hugging Face: {low[0]:.2f} / {mid[0]:.2f} / {high[0]:.2f} (goal 2)")
+    print(f"CPU time per image, ratio {low[1]:.2f} / {mid[1]:.2f} / {high[1]:.2f}; {mid[2]:.0f} and {mid[3]:.0f} µs")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""Does AUTOTUNE move a function of pure Python to worker processes at once, whatever was remembered and beside others?
+"""Check that AUTOTUNE soon moves a function of pure Python to worker processes, for any remembered setting.
 
-A map of 0.7 ms that holds the interpreter's lock, `.batch(32).prefetch(2)`, in its first iteration. Each run begins a
-process with AUTOTUNE, then one with each setting by hand: one thread, and as many worker processes as there are cores.
-Figures are ratios to the setting that gave most in that run, second by second, and the median elements of each side.
-Goal: at least 0.9 from the second second on, in each run.
+The pipeline is a map of 0.7 ms that holds the interpreter lock, then `.batch(32).prefetch(2)`, in its first iteration.
+Each run starts a process with AUTOTUNE, then one for each setting by hand: one thread, and as many worker processes as
+there are cores. The figures are ratios to the setting with the most elements in that run, for each second, and the
+median elements of each side. Goal: at least 0.9 from the second second on, in each run.
 
-- fresh: with an empty folder of settings
-- remembered: with what a run before has left there
-- poisoned: where it says that one thread was best
-- noisy: fresh, beside a program that computes for half a second now and then, at the same times for each side
+    - fresh: the folder of settings is empty
+    - remembered: the folder has the settings of an earlier run
+    - poisoned: the folder has a setting by which one thread was best
+    - noisy: as fresh, while another program computes for half a second at random times, the same for each side
 
-The sides of a run follow each other, so what else happens on the machine shows in single runs. 15 minutes; `--calls`
-sets a number in place of AUTOTUNE.
+The sides of a run follow one another, so other load on the machine affects single runs. The program takes 15 minutes.
+`--calls` sets a number instead of AUTOTUNE.
 
     python benchmarks/gil.py [--only TEXT] [--runs N] [--seconds S] [--calls N]
 """
@@ -30,7 +30,7 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
-from _common.duel import output_of
+from _common.duel import figures_of
 
 TURNS = 3000
 CASES = ("fresh", "remembered", "poisoned", "noisy")
@@ -41,7 +41,7 @@ POISON = "worker processes gave 0.967 times as much"
 
 
 def counted(x: Any) -> int:
-    """A sum over a dictionary of counts, which has no vectorised form."""
+    """Return a sum over a dictionary of counts, which has no vectorised form."""
     counts: dict[int, int] = {}
     for i in range(TURNS):
         counts[i % 101] = counts.get(i % 101, 0) + i * int(x) % 7
@@ -58,7 +58,7 @@ def dataset(ps: Any, side: str, calls: int) -> Any:
 
 
 def run(side: str, seconds: int, calls: int) -> dict[str, Any]:
-    """Elements of each second since the iterator was made, and what settings are remembered for."""
+    """Return the elements of each second since the start of the iterator, and the names of the settings for it."""
     import penstock as ps
 
     rates = [0] * seconds
@@ -74,15 +74,15 @@ def run(side: str, seconds: int, calls: int) -> dict[str, Any]:
 
 
 def alone(side: str, chosen: argparse.Namespace, folder: str, seed: int | None) -> dict[str, Any]:
-    """One run in a process of its own, beside a neighbour if there is a seed."""
+    """Run one side in its own process. With a seed, another program computes at random times."""
     command = [sys.executable, sys.argv[0], "--seconds", str(chosen.seconds), "--calls", str(chosen.calls)]
     with ExitStack() as stack:
         if seed is not None:
             neighbour = stack.enter_context(subprocess.Popen([*command, "--neighbour", str(seed)]))
             stack.callback(neighbour.kill)
-        # compiled modules are kept, as those of an installed package are: worker processes begin with them
+        # compiled modules are cached, as for an installed package, because worker processes load them
         environment = {"XDG_CACHE_HOME": folder, "PENSTOCK_REMEMBER": "", "PYTHONDONTWRITEBYTECODE": ""}
-        found: dict[str, Any] = json.loads(output_of([*command, "--side", side], environment).splitlines()[-1])
+        found: dict[str, Any] = figures_of([*command, "--side", side], environment)
         return found
 
 
@@ -96,7 +96,7 @@ def compute_now_and_then(seed: int) -> None:
 
 
 def prepared(case: str, chosen: argparse.Namespace, folder: str) -> None:
-    """Have the folder of settings as the case wants it."""
+    """Prepare the folder of settings for a case."""
     if case not in ("remembered", "poisoned"):
         return
     before = alone(AUTOTUNE, chosen, folder, None)
@@ -122,10 +122,10 @@ def show(case: str, chosen: argparse.Namespace) -> None:
         ratios.append([mine / max(other, 1) for mine, other in pairs] + [sum(ours["rates"][1:]) / sum(best[1:])])
         print(f"  {case} {number + 1}: {ours['rates']} of {best}, by hand {by_hand}", flush=True)
     each = ", ".join(
-        f"{median(column):.2f} (least {min(column):.2f})" for column in list(zip(*ratios, strict=True))[1:]
+        f"{median(column):.2f} (minimum {min(column):.2f})" for column in list(zip(*ratios, strict=True))[1:]
     )
     met = sum(row[-1] >= GOAL for row in ratios)
-    print(f"{case}: second by second from the second one on, and all of them: {each}")
+    print(f"{case}: each second from the second one on, and all of them: {each}")
     for name, runs in zip((AUTOTUNE, *BY_HAND), zip(*sides, strict=True), strict=True):
         print(f"{case}: {name} {[int(median(second)) for second in zip(*runs, strict=True)]}, median of the runs")
     print(f"{case}: at least {GOAL} in {met} of {len(ratios)} runs", flush=True)
@@ -133,10 +133,10 @@ def show(case: str, chosen: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="AUTOTUNE and the interpreter's lock")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose names contain it")
-    parser.add_argument("--runs", type=int, default=10, metavar="N", help="of each case (%(default)s)")
-    parser.add_argument("--seconds", type=int, default=5, metavar="S", help="of each run (%(default)s)")
-    parser.add_argument("--calls", type=int, default=-1, metavar="N", help="a number in place of AUTOTUNE")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run only cases whose names contain TEXT")
+    parser.add_argument("--runs", type=int, default=10, metavar="N", help="runs of each case (%(default)s)")
+    parser.add_argument("--seconds", type=int, default=5, metavar="S", help="length of each run (%(default)s)")
+    parser.add_argument("--calls", type=int, default=-1, metavar="N", help="a number instead of AUTOTUNE")
     parser.add_argument("--side", help="run this side alone, in this process, and print its figures")
     parser.add_argument("--neighbour", type=int, metavar="SEED", help="compute now and then, until killed")
     given = parser.parse_args()

@@ -1,11 +1,11 @@
-"""What do the phrasings of public tf.data guides cost, in TensorFlow and in `penstock.compat`?
+"""Compare the phrasings of public tf.data guides in TensorFlow and in `penstock.compat`.
 
-One source text for both (`_common/guide_programs.py`), each run in a process of its own, in turn. The ratio is
-TensorFlow's CPU time per element divided by penstock's; the rate stands beside it. `plain` adds the same work in plain
-penstock: each phrasing beside the best one, with a goal of at most 1.1 times its CPU time.
+Both libraries run the same source text (`_common/guide_programs.py`), each in its own process, in turn. The ratio is
+TensorFlow's CPU time per element divided by penstock's. The table also has the rates. The table `plain` has the same
+work in plain penstock: each phrasing is compared with the best one, with a goal of at most 1.1 times its CPU time.
 
-Goals: 2 times for the four usual ways to decode and resize, 1.5 times for the phrasings that guides share, and
-not slower for the others.
+Goals: 2 times for the four usual ways to decode and resize, 1.5 times for the phrasings that several guides use, and at
+least equal for the others.
 
     python benchmarks/guides.py [--pairs N] [--seconds S] [--only TEXT] [--tables compat,plain]
 """
@@ -17,11 +17,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from statistics import median
 
-from _common.duel import PAIRS, SECONDS, Measured, Pass, installed, measure, output_of
+from _common.duel import PAIRS, SECONDS, Measured, Pass, drain, figures_of, installed, measure
 from _common.photographs import photographs
-from _common.table import Row, print_table, rate
+from _common.table import Row, print_table, row_of
 
 GOALS = {
     "decode, cast, resize, / 255": 2.0,
@@ -55,8 +54,7 @@ def build(table: str, name: str) -> Pass:
     data_set, count = PROGRAMS[name]()
 
     def one_pass() -> int:
-        for _ in data_set:
-            pass
+        drain(data_set)
         return count
 
     return one_pass
@@ -65,7 +63,7 @@ def build(table: str, name: str) -> Pass:
 def run(table: str, engine: str, name: str, seconds: float) -> Measured:
     """Measure one program in a process of its own."""
     command = [sys.executable, sys.argv[0], "--side", name, "--tables", table, "--seconds", str(seconds)]
-    return Measured(**json.loads(output_of(command, {"GUIDES_ENGINE": engine}).splitlines()[-1]))
+    return Measured(**figures_of(command, {"GUIDES_ENGINE": engine}))
 
 
 def compat_rows(only: str, pairs: int, seconds: float) -> list[Row]:
@@ -93,24 +91,16 @@ def plain_rows(only: str, pairs: int, seconds: float) -> list[Row]:
 
 
 def _row(name: str, peer: str, found: Sequence[Sequence[Measured]], goal: float, *, at_most: bool = False) -> Row:
-    ratios = [ours.cpu_us / theirs.cpu_us if at_most else theirs.cpu_us / ours.cpu_us for ours, theirs in found]
+    def ratio(ours: Measured, theirs: Measured) -> float:
+        return ours.cpu_us / theirs.cpu_us if at_most else theirs.cpu_us / ours.cpu_us
+
     ours, theirs = zip(*found, strict=True)
-    return Row(
-        workload=name,
-        penstock=rate(median(side.rate for side in ours)),
-        peer=peer,
-        theirs=rate(median(side.rate for side in theirs)),
-        ratios=ratios,
-        cpu_penstock=median(side.cpu_us for side in ours),
-        cpu_peer=median(side.cpu_us for side in theirs),
-        goal=goal,
-        at_most=at_most,
-    )
+    return row_of(name, ours, peer, theirs, ratio=ratio, goal=goal, at_most=at_most)
 
 
 def main() -> None:
     """Run the chosen tables and print them."""
-    parser = argparse.ArgumentParser(description="phrasings of public guides, in TensorFlow and in penstock")
+    parser = argparse.ArgumentParser(description="phrasings of public guides in TensorFlow and in penstock")
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--only", default="", help="programs whose name contains this text")

@@ -1,13 +1,13 @@
-"""What does it cost to hand a Block on, to the next segment or to a worker process?
+"""Measure the cost of handing a Block to the next segment or to a worker process.
 
-*Segments*: five steps that do next to nothing, over Blocks of 32 numbers, each in a segment of its own and all in one
-(`map_fusion`). The difference of their times is that of so many hand-overs. The two passes take turns in one process,
-and each counts with the lower quartile of its times: what else runs on a machine only adds. Goal: at most 15 µs of CPU
-for each hand-over. Beside it what a `queue.Queue` between two threads costs, measured in the same way.
+*Segments*: five steps with almost no work, over Blocks of 32 numbers, run in five segments and in one (`map_fusion`).
+The difference of the times is the cost of the additional hand-overs. The two iterations take turns in one process. The
+figure uses the lower quartile of the times, because other load on a machine only adds time. Goal: at most 15 µs of CPU
+per hand-over. For comparison the program measures a `queue.Queue` between two threads in the same way.
 
-*Processes*: arrays of 64 KB, 1 MB and 16 MB that two workers make, and arrays that go there and come back unchanged,
-beside `multiprocessing.Pool`, torch's DataLoader and grain's mp_prefetch. The consumer reads every page. A rate counts
-arrays; CPU is that of all processes.
+*Processes*: two workers create arrays of 64 KB, 1 MB and 16 MB, or receive them and return them unchanged. The program
+compares penstock with `multiprocessing.Pool`, torch's DataLoader and grain's mp_prefetch. The consumer reads every
+page. A rate counts arrays; CPU is the time of all processes.
 
     python benchmarks/handover.py [--only TEXT] [--rounds N] [--seconds S]
 """
@@ -23,18 +23,17 @@ from statistics import median
 
 import numpy as np
 from _autotune import shipping
-from _autotune.against_grid import row
 from _autotune.allowed import allowed_row, cost_row
 from _autotune.alone import Sides, alone, answer, arguments, in_turn, show, timing_of
 from _autotune.chain import STEPS, chain, passed
 from _autotune.drive import Figures, Timing
 from _autotune.queues import handed_on
 from _common.duel import Pass, measure
-from _common.table import Row
+from _common.table import Row, row_of
 
 ALLOWED = 15.0  # µs
 TURNS = 12
-SIZES = {"64 KB": (1 << 16, 2000), "1 MB": (1 << 20, 400), "16 MB": (1 << 24, 40)}  # bytes, arrays of a pass
+SIZES = {"64 KB": (1 << 16, 2000), "1 MB": (1 << 20, 400), "16 MB": (1 << 24, 40)}  # bytes, arrays per iteration
 BACK = {
     "penstock": shipping.penstock_back,
     "multiprocessing.Pool": shipping.pool_back,
@@ -47,7 +46,7 @@ NEEDS = {"torch": "torch", "grain": "grain"}
 
 @dataclass(frozen=True)
 class Cost:
-    """Microseconds of each hand-over."""
+    """Microseconds per hand-over."""
 
     cpu_us: float
     wall_us: float
@@ -63,11 +62,11 @@ def queues(timing: Timing) -> Cost:
 
 
 def further(passes: Sequence[Callable[[], tuple[float, float, int]]]) -> Cost:
-    """What the second pass takes more for each hand-over that it has more."""
+    """Return the additional time of the second iteration, divided by the number of its additional hand-overs."""
     for run in passes:
         run()
         run()
-    turns = np.array([[run() for run in passes] for _ in range(TURNS)])  # (turn, pass, what)
+    turns = np.array([[run() for run in passes] for _ in range(TURNS)])  # (turn, iteration, figure)
     one, many = np.percentile(turns, 25, axis=0)
     cpu, wall, count = many - one
     return Cost(cpu / count * 1e6, wall / count * 1e6)
@@ -97,7 +96,7 @@ def of_processes(way: str, makers: dict[str, Callable[[int, int], Pass]], timing
         names = {name: f"{way} {size}: {name}" for name in present}
         turns = in_turn(names.values(), timing, rounds)
         runs = {name: [turn[side] for turn in turns] for name, side in names.items()}
-        rows += [row(f"{size} {way}", runs["penstock"], name, runs[name]) for name in present if name != "penstock"]
+        rows += [row_of(f"{size} {way}", runs["penstock"], name, runs[name]) for name in present if name != "penstock"]
     return rows
 
 
@@ -117,8 +116,8 @@ def sides() -> Sides:
 
 
 if __name__ == "__main__":
-    parser = arguments("what handing on costs", seconds=2.0, run_in=0.0)
-    parser.add_argument("--only", default="", metavar="TEXT", help="of segments, from a process, there and back")
+    parser = arguments("the cost of a hand-over", seconds=2.0, run_in=0.0)
+    parser.add_argument("--only", default="", metavar="TEXT", help="one of: segments, from a process, there and back")
     given = parser.parse_args()
     if given.side:
         show(sides(), given)

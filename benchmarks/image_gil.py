@@ -1,13 +1,13 @@
-"""What does a busy Python thread cost the decoding of photographs?
+"""Measure how a busy Python thread slows down the decoding of photographs.
 
-    500×375 JPEGs → decode, resize 224×224 float, / 255, undisturbed and beside a thread that never stops computing
+    500×375 JPEGs → decode, resize 224×224 float, / 255, without and with a thread that computes all the time
 
-Python runs one thread at a time. A thread that comes back from a codec waits for the interpreter up to 5 ms, its switch
-interval, if another one computes; a call per picture waits once or twice per picture, a call per Block once. Shown are
-one worker that calls libjpeg per picture, one that calls the kernel per Block of 32, and the pipeline of `jpeg.py`
-with as many workers as it chooses: as it is, which shortens the interval once its workers are seen to wait, and
-with the interval left alone. Under "GIL" stands for how long a picture keeps the interpreter: the CPU time of a Block
-outside of the kernels. Goals: ≤ 30 µs, and beside the busy thread ≥ 0.45 of the rate without it.
+Python runs one thread at a time. A thread that returns from a codec waits for the interpreter if another thread
+computes: up to 5 ms, the switch interval. A call per image waits once or twice per image, a call per Block once per
+Block. The rows are one worker that calls libjpeg per image, one worker that calls the kernel per Block of 32, and the
+pipeline of `jpeg.py` with AUTOTUNE. penstock shortens the switch interval if workers wait for the interpreter; the last
+row disables this. "GIL held" is the CPU time of a Block outside of the kernels, per image. Goals: ≤ 30 µs, and with the
+busy thread ≥ 0.45 of the rate without it.
 
     python benchmarks/image_gil.py [--rounds N] [--seconds S]
 """
@@ -25,15 +25,15 @@ from typing import Any
 
 import numpy as np
 from _common import jpeg_pipelines
+from _common.duel import Pass
 from _common.photographs import singles
 
-Pass = Callable[[], int]
 SIZE, BLOCK, FILES = 224, 32, 256
 LIMIT_US, SHARE = 30.0, 0.45
-WITHOUT_GOAL = ("per picture", "pipeline, left alone")
+WITHOUT_GOAL = ("per image", "pipeline, left alone")
 
 
-def per_picture() -> Pass:
+def per_image() -> Pass:
     from penstock.image.jpeg.block import JpegBlock
 
     files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
@@ -77,7 +77,7 @@ def _files() -> list[bytes]:
 
 @contextmanager
 def busy_thread() -> Iterator[None]:
-    """Computes in pure Python until the block is left."""
+    """Run a thread that computes in pure Python while the context is open."""
     ended = False
 
     def compute() -> None:
@@ -101,8 +101,8 @@ def rate(one_pass: Pass, seconds: float) -> float:
     return count / wall
 
 
-def gil_us_per_picture() -> float:
-    """CPU time of a Block outside of the kernels, per picture."""
+def gil_us_per_image() -> float:
+    """Return the CPU time of a Block outside of the kernels, per image."""
     from penstock.image.jpeg import block as jpeg_block
 
     inside = 0.0
@@ -126,15 +126,15 @@ def gil_us_per_picture() -> float:
     try:
         for _ in range(10):
             inside, start = 0.0, time.thread_time()
-            pictures = one_pass()
-            found.append((time.thread_time() - start - inside) / pictures * 1e6)
+            count = one_pass()
+            found.append((time.thread_time() - start - inside) / count * 1e6)
     finally:
         kernels.read_headers, kernels.decode_block = read, decode
     return median(found)
 
 
 SIDES = {
-    "per picture": per_picture,
+    "per image": per_image,
     "per Block of 32": per_block,
     "pipeline": pipeline,
     "pipeline, left alone": pipeline_left_alone,
@@ -142,24 +142,24 @@ SIDES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="decoding beside a busy Python thread")
+    parser = argparse.ArgumentParser(description="decoding while a Python thread computes")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0)
     chosen = parser.parse_args()
-    print(f"{'':24}{'undisturbed':>14}{'beside it':>14}{'share':>8}")
+    print(f"{'':24}{'undisturbed':>14}{'busy thread':>14}{'share':>8}")
     for name, build in SIDES.items():
         one_pass = build()
         one_pass()
-        alone, beside = [], []
+        alone, busy = [], []
         for _ in range(chosen.rounds):
             alone.append(rate(one_pass, chosen.seconds))
             with busy_thread():
-                beside.append(rate(one_pass, chosen.seconds))
-        share = median(b / a for a, b in zip(alone, beside, strict=True))
+                busy.append(rate(one_pass, chosen.seconds))
+        share = median(b / a for a, b in zip(alone, busy, strict=True))
         verdict = "" if name in WITHOUT_GOAL else f"  ≥ {SHARE} {'met' if share >= SHARE else 'MISSED'}"
-        print(f"{name:24}{median(alone):>12.0f}/s{median(beside):>12.0f}/s{share:>8.2f}{verdict}")
-    held = gil_us_per_picture()
-    print(f"GIL held per picture: {held:.1f} µs  ≤ {LIMIT_US:g} {'met' if held <= LIMIT_US else 'MISSED'}")
+        print(f"{name:24}{median(alone):>12.0f}/s{median(busy):>12.0f}/s{share:>8.2f}{verdict}")
+    held = gil_us_per_image()
+    print(f"GIL held per image: {held:.1f} µs  ≤ {LIMIT_US:g} {'met' if held <= LIMIT_US else 'MISSED'}")
 
 
 if __name__ == "__main__":

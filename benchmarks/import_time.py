@@ -1,16 +1,16 @@
-"""What does `import penstock` cost beside numpy's own import, in CPU, and how many modules is it?
+"""Compare the CPU time of `import penstock` with that of `import numpy`, and count penstock's modules.
 
-Each round is a fresh process that imports numpy and then penstock, with the CPU time of both. The goal is that penstock
-costs no more than numpy. What a first pass adds, where the engine is imported, stands below.
+Each round is a new process that imports numpy and then penstock. The goal is that penstock takes no longer than numpy.
+The output also has the time of a first iteration, which imports the engine.
 
     python benchmarks/import_time.py
 """
 
 import itertools
-import json
 import statistics
-import subprocess
 import sys
+
+from _common.duel import figures_of
 
 ROUNDS = 15
 CODE = """
@@ -31,17 +31,16 @@ print(json.dumps([times, modules]))
 def main() -> None:
     rounds = []
     for _ in range(ROUNDS + 1):
-        done = subprocess.run([sys.executable, "-c", CODE], check=True, capture_output=True, text=True)
-        times, modules = json.loads(done.stdout)
+        times, modules = figures_of([sys.executable, "-c", CODE])
         rounds.append([later - earlier for earlier, later in itertools.pairwise(times)])
-    rounds = rounds[1:]  # the first writes the bytecode
+    rounds = rounds[1:]  # the first round writes the bytecode
     ratios = sorted(penstock / numpy for numpy, penstock, _ in rounds)
     numpy, penstock, first = (min(column) * 1e3 for column in zip(*rounds, strict=True))
-    print(f"CPU, least of {ROUNDS}: numpy {numpy:.0f} ms, penstock {penstock:.0f} ms, then a first pass {first:.0f} ms")
+    print(f"CPU, minimum of {ROUNDS}: numpy {numpy:.0f} ms, penstock {penstock:.0f} ms, first iteration {first:.0f} ms")
     middle = statistics.median(ratios)
     print(f"penstock / numpy: min {ratios[0]:.2f}, median {middle:.2f}, max {ratios[-1]:.2f}; goal 1: ", end="")
     print("met" if middle <= 1 else "missed")
-    print(f"modules of penstock's own: {modules}")
+    print(f"imported modules of penstock: {modules}")
 
 
 if __name__ == "__main__":

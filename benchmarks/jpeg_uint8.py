@@ -1,9 +1,10 @@
-"""How fast do photographs become batches of bytes?
+"""Measure how fast photographs become batches of bytes.
 
-The pipelines of `jpeg.py`, whose resized pictures are cut off to uint8 instead of divided: a quarter of the memory, for
-models that scale on the accelerator. The other libraries round, which costs them less than to cut off.
+The pipelines are those of `jpeg.py`, but the resized images are truncated to uint8 instead of divided. The batches take
+a quarter of the memory, for models that scale on the accelerator. The other libraries round, which costs them less than
+truncating.
 
-Goals: ≥ 1.5 times tf.data, hoped for 1.7; ≥ 0.80 of decode alone, hoped for 0.9.
+Goals: ≥ 1.5 times the rate of tf.data, 1.7 if possible; ≥ 0.80 of "decode alone", 0.9 if possible.
 
     python benchmarks/jpeg_uint8.py [--pairs N]
 """

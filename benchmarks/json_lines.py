@@ -1,10 +1,10 @@
-"""How quickly are JSON Lines read?
+"""Measure how fast JSON Lines are read.
 
-    ps.JsonLinesDataset(path).batch(256)            # `NUMBER` objects of 16 fields, 384 bytes each
+    ps.JsonLinesDataset(path).batch(256)   # `NUMBER` objects of 16 fields, 384 bytes each
 
-Beside it a loop over the lines with `json.loads`, which gives dicts and no arrays, and one with orjson; what users
-write for arrays, `np.array` of each key of 256 dicts, is the third. Goals: 3 times `json.loads`, 5 times where the
-schema is given (`defaults`, here of all keys, in `--side "penstock, schema"`).
+Three loops over the lines are measured for comparison: `json.loads` and orjson, which return dicts and no arrays, and
+`json.loads` with an `np.array` of each key of 256 dicts. Goals: 3 times the rate of `json.loads`, 5 times with a schema
+(`defaults`, here of all keys, in `--side "penstock, schema"`).
 
     python benchmarks/json_lines.py [--pairs N]
 """
@@ -28,7 +28,7 @@ PATH = Path(tempfile.gettempdir()) / "penstock-json-lines" / f"{NUMBER}.jsonl"
 
 
 def row(draw: random.Random) -> dict[str, Any]:
-    """Integers, floats, text and a truth value."""
+    """Return a row of integers, floats, strings and a bool."""
     found: dict[str, Any] = {f"count_{i}": draw.randrange(10**6) for i in range(5)}
     found |= {f"score_{i}": draw.random() for i in range(5)}
     found |= {f"name_{i}": f"user_{draw.randrange(10**5)}" for i in range(5)}

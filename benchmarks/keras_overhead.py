@@ -1,11 +1,12 @@
-"""What does a step of Keras cost because the data comes from penstock?
+"""Measure the time that penstock's adapter adds to a training step of Keras.
 
-    python benchmarks/keras_overhead.py          # KERAS_BACKEND=torch, jax or tensorflow picks the backend
+    python benchmarks/keras_overhead.py       # KERAS_BACKEND=torch, jax or tensorflow picks the backend
 
-Batches of 32 rows of 16 numbers, made before the clock runs; a model of one Dense(1), so that the step is as small
-as it gets. The same batches come (a) by `to_keras()`, (b) from a plain Python generator over the same arrays: the
-difference is what the adapter and the pass cost. Rounds of (a) and (b) take turns. Printed are medians of the time for
-a step, and what an adapter's pass costs by itself. Needs Keras and a backend (`make frameworks` installs them).
+Batches of 32 rows of 16 numbers are prepared before the measurement. The model has one Dense(1), so that the step is as
+short as possible. The same batches come (a) from `to_keras()`, (b) from a plain Python generator over the same arrays.
+The difference is the cost of the adapter and the iteration. Rounds of (a) and (b) take turns. The output has the
+medians of the time per step, and the time of an iteration over the adapter alone. The program needs Keras and a backend
+(`make frameworks` installs them).
 """
 
 import os
@@ -55,7 +56,7 @@ def main():
         for _ in get.get(keras.backend.backend(), adapter.get_numpy_iterator)():
             pass
 
-    rows = {"fit from to_keras()": by_adapter, "fit from a generator": by_generator, "the pass alone": alone}
+    rows = {"fit from to_keras()": by_adapter, "fit from a generator": by_generator, "iteration alone": alone}
     times = {name: [] for name in rows}
     for _ in range(ROUNDS):
         for name, call in rows.items():

@@ -1,21 +1,21 @@
-"""What does the engine cost beside the kernels, with 1 to 128 workers on any machine?
+"""Measure the cost of the engine without the kernels, with 1 to 128 workers on any machine.
 
 In the pipelines of this file, kernels sleep as long as the real kernel takes on this machine, without the interpreter
 lock, and then write a result of the real size in full. So a machine with two cores can serve as many workers. The
 engine counts such a sleep as CPU time, as it counts the real kernel, because the size of Blocks depends on it. The
 control, in the same process, is as many plain Python threads that sleep as long and write as much.
 
-- photographs: 500x375 JPEGs, decoded and resized to 224x224 bytes, `batch(32)`
-- thumbnails: the same with 32x32 results, which no memory limits
-- to_torch: photographs as tensors, where torch is installed
-- parse: Examples of 13 numbers in batches of 2,048
-- files: `interleave` over 1,000 files of 33 kB, where the first read of each takes 5 ms
-- tiny: numbers plus one, in Blocks. Nothing sleeps: its CPU time is the engine's
+    - photographs: 500x375 JPEGs, decoded and resized to 224x224 bytes, `batch(32)`
+    - thumbnails: the same with 32x32 results, which the memory bandwidth does not limit
+    - to_torch: photographs as tensors, if torch is installed
+    - parse: Examples of 13 numbers in batches of 2,048
+    - files: `interleave` over 1,000 files of 33 kB; the first read of each takes 5 ms
+    - tiny: numbers plus one, in Blocks. Nothing sleeps: the CPU time is the engine's
 
 A row has the rate of the control as a share of `workers / time`, and penstock's rate as a share of the control's. Goal:
-0.9, until the memory is the limit. "lock" is the CPU time of a Block outside of the kernels: an upper bound for the
-time that it holds the interpreter lock. "the lock serves" is the time of a Block divided by it, in workers. The
-predicted rates on 16, 32, 64 and 96 cores follow from Amdahl's law with this serial share.
+0.9, until memory bandwidth is the limit. "lock" is the CPU time of a Block outside of the kernels. It is an upper bound
+for the time that a Block holds the interpreter lock. "the lock serves" is the time of a Block divided by this time, in
+workers. The predicted rates on 16, 32, 64 and 96 cores follow from Amdahl's law with this serial share.
 
     python benchmarks/many_workers.py [--only TEXT] [--workers 16,32,64] [--seconds S] [--rounds N]
 """
@@ -37,7 +37,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from _common.duel import data_folder, output_of
+from _common.duel import data_folder, figures_of
 
 import penstock as ps
 
@@ -53,10 +53,10 @@ class _Computed(threading.local):
 
 @dataclass
 class Sleeps:
-    """What the kernels of this process do: how long for a row, and what they did so far."""
+    """The sleeping kernels of this process: seconds per row, and counts so far."""
 
     seconds: float = 0.0  # for one row
-    shape: tuple[int, ...] = ()  # of what a call writes
+    shape: tuple[int, ...] = ()  # shape of the result of a call
     calls: int = 0
     rows: int = 0
     writing: float = 0.0  # CPU seconds
@@ -83,12 +83,12 @@ class Sleeps:
 
 @dataclass(frozen=True)
 class Workload:
-    """A pipeline for a number of workers, and how its kernel is replaced by one that sleeps."""
+    """A pipeline for a number of workers, and the function that replaces its kernel by one that sleeps."""
 
     data: Callable[[int], Any]
-    rows: Callable[[Any], int]  # of one element
+    rows: Callable[[Any], int]  # rows in one element
     replace: Callable[[Sleeps], None]
-    seconds: Callable[[], float]  # of the real kernel for a row
+    seconds: Callable[[], float]  # CPU time of the real kernel for a row
     shape: tuple[int, ...]  # bytes that the control writes for its rows
     control_rows: int
     needs: str = "penstock"
@@ -150,7 +150,7 @@ def of_example() -> float:
     record = ps.io.encode_example({name: np.float32(i) for i, name in enumerate(COLUMNS)})
     records = np.array([record] * PARSED, object)
     real = least(lambda: ps.io.parse_example(records, COLUMNS)) / PARSED
-    return max(real, READ / PARSED)  # one sleep of 5 ms at least: shorter ones are not kept by the system
+    return max(real, READ / PARSED)  # sleep at least 5 ms: the system does not keep shorter times
 
 
 def files(workers: int) -> Any:
@@ -204,7 +204,7 @@ WORKLOADS = {
 
 
 def least(function: Callable[[], object]) -> float:
-    """CPU seconds of a call, the least of some."""
+    """Return the CPU seconds of a call: the minimum of 12 calls."""
     times = []
     for _ in range(12):
         began = time.thread_time()
@@ -214,7 +214,7 @@ def least(function: Callable[[], object]) -> float:
 
 
 def control(workers: int, work: Workload, seconds: float, each: float) -> float:
-    """Rows in a second of threads that only sleep and write."""
+    """Return the rows per second of threads that only sleep and write."""
     done = [0] * workers
     stop = time.perf_counter() + seconds
 
@@ -245,10 +245,11 @@ def running(data: Any) -> Iterator[Iterator[Any]]:
 
 
 def run(name: str, workers: int, seconds: float) -> dict[str, float]:
-    """What a process of its own does: the control, the pipeline, the control again."""
+    """Measure one workload in this process: the control, the pipeline, the control again."""
     work = WORKLOADS[name]
     sleeps = Sleeps(work.seconds())
-    with running(work.data(2)) as elements:  # with real kernels: the first elements are compared with single calls
+    # with real kernels: the engine compares the first elements with single calls
+    with running(work.data(2)) as elements:
         for _ in itertools.islice(elements, 8):
             pass
     work.replace(sleeps)
@@ -266,10 +267,10 @@ def run(name: str, workers: int, seconds: float) -> dict[str, float]:
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
         calls, writing = sleeps.calls - calls, sleeps.writing - writing
     after = control(workers, work, seconds / 2, sleeps.seconds)
-    beside = (before + after) / 2
+    control_rate = (before + after) / 2
     return {
-        "control": beside * sleeps.seconds / workers,
-        "share": count / took / beside,
+        "control": control_rate * sleeps.seconds / workers,
+        "share": count / took / control_rate,
         "rate": count / took,
         "block": sleeps.rows / max(sleeps.calls, 1) * sleeps.seconds,
         "lock": (cpu - writing) / max(calls, 1),
@@ -279,7 +280,7 @@ def run(name: str, workers: int, seconds: float) -> dict[str, float]:
 
 
 def copying() -> float:
-    """GB that a plain loop copies in a second."""
+    """Return the GB that a plain loop copies per second."""
     source, target = np.ones((2, 1 << 26), np.uint8)
     return source.nbytes / least(lambda: np.copyto(target, source)) / 1e9
 
@@ -287,9 +288,9 @@ def copying() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=lambda text: [int(part) for part in text.split(",")], default=WORKERS)
-    parser.add_argument("--seconds", type=float, default=3.0, help="measured so long in a run")
+    parser.add_argument("--seconds", type=float, default=3.0, help="measured seconds per run")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each; medians are shown")
-    parser.add_argument("--only", default="", help="workloads with this text in their names")
+    parser.add_argument("--only", default="", help="run only workloads whose names contain this text")
     parser.add_argument("--run", nargs=2, metavar=("WORKLOAD", "WORKERS"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.run:
@@ -303,7 +304,7 @@ def main() -> None:
             continue
         for workers in asked.workers:
             command = [sys.executable, __file__, "--seconds", str(asked.seconds), "--run", name, str(workers)]
-            runs = [json.loads(output_of(command).splitlines()[-1]) for _ in range(asked.rounds)]
+            runs = [figures_of(command) for _ in range(asked.rounds)]
             found = {key: median(one[key] for one in runs) for key in runs[0]}
             spread = f"  {min(one['share'] for one in runs):.2f} to {max(one['share'] for one in runs):.2f}"
             print(
@@ -318,12 +319,12 @@ def main() -> None:
 
 
 def predicted(cores: int, block: float, lock: float, row: float) -> float:
-    """Rows in a second by Amdahl's law: the part of a Block that holds the lock is serial, the kernel is not."""
+    """Return the rows per second by Amdahl's law. The share of a Block that holds the lock is serial."""
     return block / row / (lock + block / cores)
 
 
 def of_tiny() -> float:
-    """CPU microseconds of a Block of numbers, in all threads, the consumer's loop included."""
+    """Return the CPU microseconds of a Block of numbers, in all threads, including the consumer's loop."""
     from penstock.physical.vectorise import Ready
 
     blocks, real = [0], Ready.run

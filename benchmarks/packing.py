@@ -1,11 +1,11 @@
-"""CPU time that packing itself costs, beside Grain.
+"""Measure the CPU time of packing, and compare it with Grain's.
 
-    source.pack(2048, too_long="split")                      # first fit with 64 open rows, and best fit
-    source.unbatch().batch(2048)                             # one stream of tokens, cut
+    source.pack(2048, too_long="split")             # first fit with 64 open rows, and best fit
+    source.unbatch().batch(2048)                    # one stream of tokens, cut
 
 The figure is the CPU time of one iteration with the step, minus one of the source alone, per sequence. penstock packs
-after each kind of source, Grain after a list in memory; the sides take turns in one process. Grain has the same length
-and as many bins; its first fit and best fit get sequences that are cut to a row. Goal: at most half of Grain's time.
+after each kind of source, Grain after a list in memory. The sides take turns in one process. Grain has the same length
+and number of bins. Its first fit and best fit get sequences that are cut to a row. Goal: at most half of Grain's time.
 
     python benchmarks/packing.py [--rounds N] [--tokens N]
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
@@ -23,6 +22,7 @@ from typing import Any
 
 import grain
 import numpy as np
+from _common.duel import drain, timed
 
 import penstock as ps
 
@@ -31,7 +31,7 @@ TOTAL = 500_000  # tokens
 
 
 class Tokenizer:
-    """Gives prepared tokens: the function has side effects, so that it is called in lock-step, and costs little."""
+    """Returns prepared tokens. Its function has side effects, so the engine calls it in lock-step, at little cost."""
 
     def __init__(self, texts: list[np.ndarray]) -> None:
         self.texts = texts
@@ -87,14 +87,11 @@ def peers(texts: list[np.ndarray]) -> dict[str, Any]:
 
 def cpu_of_iteration(elements: Iterable[Any]) -> float:
     """Return the CPU seconds of one iteration."""
-    began = time.process_time()
-    for _ in elements:
-        pass
-    return time.process_time() - began
+    return timed(lambda: drain(elements))[1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="CPU time of packing, beside Grain")
+    parser = argparse.ArgumentParser(description="CPU time of packing, compared with Grain")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="measured iterations (%(default)s)")
     parser.add_argument("--tokens", type=int, default=240, metavar="N", help="of a sequence, on average (%(default)s)")
     chosen = parser.parse_args()

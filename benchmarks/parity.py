@@ -1,14 +1,15 @@
-"""Does penstock give what TensorFlow gives, bit for bit?
+"""Check that penstock gives the same results as TensorFlow, bit for bit.
 
-TFRecord files written by one and read by the other, Examples parsed under a table of descriptions, JPEG and PNG, image
-operations, generated pipelines of all steps, inputs of no, one and endlessly many elements, the readers on odd files,
-Python's values as elements, and wrong calls. One line per subject; the status is 1 if anything differs. Allowed are:
-bilinear resize within 1e-4 of 255, where penstock refuses what TensorFlow takes, the reason standing with the check,
-and the differences that docs/reference/tf-data.md lists, of which an example is run to see that they still are.
+The checks cover TFRecord files written by one library and read by the other, Examples parsed with many descriptions,
+JPEG and PNG, and image operations. They also cover generated pipelines of all steps, inputs of no, one and endlessly
+many elements, readers of odd files, Python values as elements, and wrong calls. The program prints one line per
+subject. Its status is 1 if anything differs. Three differences are allowed: a bilinear resize within 1e-4 of 255, a
+call that only penstock refuses (the check has the reason), and the differences listed in docs/reference/tf-data.md. The
+program runs an example of each listed difference, to check that it still exists.
 
-    python benchmarks/parity.py                 # everything
-    python benchmarks/parity.py readers edges   # these modules of benchmarks/_parity
-    PARITY_FIRST=10000 PARITY_PIPELINES=5000 python benchmarks/parity.py generated    # other pipelines, or more
+    python benchmarks/parity.py                     # everything
+    python benchmarks/parity.py readers edges       # these modules of benchmarks/_parity
+    PARITY_FIRST=10000 PARITY_PIPELINES=5000 python benchmarks/parity.py generated  # other pipelines, or more
 """
 
 from __future__ import annotations

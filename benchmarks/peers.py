@@ -1,26 +1,26 @@
-"""What does penstock cost beside the work itself, and beside the loop that a user writes by hand?
+"""Compare the cost of penstock with the work itself, and with a loop written by hand.
 
-    source.map(unknown)                              # a function that runs as written, element by element
+    source.map(unknown)                 # a function that runs as written, element by element
 
-`unknown` calls a C library through ctypes: penstock neither vectorises it nor knows what it does, so it calls the
-function for each element, in order, when your loop asks for the element. A row subtracts the same calls by hand and the
+`unknown` calls a C library through ctypes. penstock cannot vectorise it or know its effects, so it calls the function
+for each element, in order, when the consumer requests the element. A row subtracts the same calls by hand and the
 iteration over the source alone.
 
-    texts.map(tokenise)                              # tokenizer.encode(text).ids, as an array
+    texts.map(tokenise)                 # tokenizer.encode(text).ids, as an array
 
-A tokeniser in a `map`, beside its own batch call for 250 texts, and its calls in a loop. It is trained here,
-as nothing can be downloaded; without the library `tokenizers` this row is left out.
+These rows compare a tokeniser in a `map` with its own batch call for 250 texts, and with its calls in a loop. The
+program trains the tokeniser, because it cannot download one. Without the library `tokenizers` these rows are left out.
 
-    ParquetDataset(...).shuffle(ps.ALL).batch(256)   # a table of 20 columns and 250,000 rows, in ten row groups
+    ParquetDataset(...).shuffle(ps.ALL).batch(256)      # a table of 20 columns and 250,000 rows, in ten row groups
 
-Tables in batches of arrays, beside the same by polars and pyarrow. polars reads the file, takes a `sample`, and gives
-slices; the row `frame` begins with its frame in memory. Without polars these rows are left out.
+These rows compare tables in batches of arrays with polars and pyarrow. polars reads the file, takes a `sample`, and
+returns slices. The row `frame` starts with polars' frame in memory. Without polars these rows are left out.
 
-    from_tensor_slices(x).shuffle(ps.ALL).batch(256) # beside x[order[i : i + 256]]
-    from_tensor_slices(names)                        # a million names of files, up to the first batch
+    from_tensor_slices(x).shuffle(ps.ALL).batch(256)    # compared with x[order[i : i + 256]]
+    from_tensor_slices(names)                           # a million names of files, up to the first batch
 
-All figures are CPU time of the process, medians of rounds in which the sides take turns. A ratio above 1 says that
-penstock takes less.
+All figures are CPU time of the process, medians of rounds in which the sides take turns. A ratio above 1 means that
+penstock takes less time.
 
     python benchmarks/peers.py [--rounds N] [--only WORD]
 """
@@ -39,13 +39,14 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from _common.duel import drain, timed
 
 NUMBERS, TEXTS = 40_000, 8_000
 ROWS, ROWS_OF_BATCH = 250_000, 256
 BATCH = 250
 FOLDER = Path(tempfile.gettempdir()) / "penstock-peers"
-GOALS = {"numbers": 5.0, "texts": 10.0}  # µs of the engine's own per element
-LOCK_STEP = 20.0  # the same for generators, of which nothing is read before your loop asks for it
+GOALS = {"numbers": 5.0, "texts": 10.0}  # µs of the engine itself per element
+LOCK_STEP = 20.0  # the same for generators, which are read only when the consumer requests an element
 _LABS = ctypes.CDLL(None).labs
 _STRLEN = ctypes.CDLL(None).strlen
 _LABS.restype, _LABS.argtypes = ctypes.c_long, [ctypes.c_long]
@@ -87,7 +88,7 @@ def write(values: Sequence[Any], name: str) -> None:
 
 
 def sources(values: Sequence[Any], name: str) -> dict[str, tuple[Any, Callable[[Any], Any]]]:
-    """Data sets of the values, each with the function that is called for its elements."""
+    """Return data sets of the values, each with the function for its elements."""
     import penstock as ps
 
     plain, row = (number, number_of) if name == "numbers" else (text, text_of)
@@ -104,19 +105,12 @@ def sources(values: Sequence[Any], name: str) -> dict[str, tuple[Any, Callable[[
 
 
 def spent(elements: Iterable[Any], function: Callable[[Any], Any] | None = None) -> float:
-    """Return the CPU seconds of an iteration, which calls the function by hand if there is one."""
-    began = time.process_time()
-    if function is None:
-        for _ in elements:
-            pass
-    else:
-        for element in elements:
-            function(element)
-    return time.process_time() - began
+    """Return the CPU seconds of an iteration. Calls the function by hand for each element, if there is one."""
+    return timed(lambda: drain(elements if function is None else map(function, elements)))[1]
 
 
 def unknown_functions(rounds: int, only: str) -> None:
-    """Print the engine's own CPU time for each source, plain and with AUTOTUNE, and how both compare."""
+    """Print the engine's own CPU time for each source, without and with AUTOTUNE, and their ratio."""
     from penstock import AUTOTUNE
 
     print(f"{'':24}{'whole':>8}{'by hand':>9}{'source':>8}{'engine':>8}{'goal':>6}{'AUTOTUNE':>10}{'ratio':>7}   (µs)")
@@ -139,7 +133,7 @@ def unknown_functions(rounds: int, only: str) -> None:
 
 
 def tokeniser(rounds: int) -> None:
-    """Print what a text costs by the tokeniser's own batch call, by hand, in a map, and in one with AUTOTUNE."""
+    """Print the time per text of the tokeniser's batch call, a loop, a map, and a map with AUTOTUNE."""
     import penstock as ps
 
     if importlib.util.find_spec("tokenizers") is None:
@@ -171,33 +165,18 @@ def tokeniser(rounds: int) -> None:
     expected = list(batches())
     for make in sides.values():
         assert all(map(np.array_equal, make(), expected))
-    runs = [{name: clocked(make()) for name, make in sides.items()} for _ in range(rounds)]
+    runs = [{name: timed(lambda make=make: drain(make())) for name, make in sides.items()} for _ in range(rounds)]
     for name in sides:
         wall, cpu = (median(run[name][i] for run in runs) / len(values) * 1e6 for i in range(2))
         ratios = [median(run["own batch call"][i] / run[name][i] for run in runs) for i in range(2)]
         print(f"tokeniser, {name:16}{wall:8.0f} µs wall{cpu:8.0f} µs CPU   ratio {ratios[0]:.2f}, {ratios[1]:.2f}")
 
 
-def clocked(elements: Iterable[Any]) -> tuple[float, float]:
-    """Return the seconds of an iteration, by the clock and of CPU time."""
-    began = time.perf_counter()
-    cpu = spent(elements)
-    return time.perf_counter() - began, cpu
-
-
 def compared(name: str, rounds: int, ours: Callable[[], Iterable[Any]], peer: Callable[[], Iterable[Any]]) -> None:
-    """Print the CPU time of an iteration by penstock and by a peer, made and iterated over in turn, and their ratio."""
-    runs = [(spent_with_opening(ours), spent_with_opening(peer)) for _ in range(rounds)]
+    """Print the CPU time of an iteration by penstock and by a peer, built and iterated in turn, and their ratio."""
+    runs = [[timed(lambda make=make: drain(make()))[1] for make in (ours, peer)] for _ in range(rounds)]
     mine, other = (median(run[i] for run in runs) * 1e3 for i in range(2))
     print(f"{name:44}{mine:8.0f} ms{other:8.0f} ms   ratio {median(run[1] / run[0] for run in runs):.2f}")
-
-
-def spent_with_opening(make: Callable[[], Iterable[Any]]) -> float:
-    """Return the CPU seconds in which elements are opened and iterated over."""
-    began = time.process_time()
-    for _ in make():
-        pass
-    return time.process_time() - began
 
 
 def joined(batches: Iterable[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -213,7 +192,7 @@ def sliced(columns: Any, arrays: Callable[[Any], dict[str, np.ndarray]]) -> Iter
 
 
 def tables(rounds: int, only: str) -> None:
-    """Print what tables cost in batches, shuffled and in order, beside polars and pyarrow."""
+    """Print the cost of tables in batches, shuffled and in order, by penstock, polars and pyarrow."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.dataset
@@ -250,7 +229,7 @@ def tables(rounds: int, only: str) -> None:
         "tables, CSV in order, pyarrow": (csv_rows, csv_read),
     }
     if importlib.util.find_spec("polars") is None:
-        print("tables beside polars left out: polars is not installed")
+        print("tables of polars left out: polars is not installed")
     else:
         import polars as pl
 
@@ -274,7 +253,7 @@ def tables(rounds: int, only: str) -> None:
 
 
 def in_memory(rounds: int, only: str) -> None:
-    """Print what shuffled slices cost beside indexing by hand, and what texts cost until the first batch comes."""
+    """Print the cost of shuffled slices and of indexing by hand, and the time until a first batch of strings."""
     import penstock as ps
 
     shapes = ((1_000_000, (16,), np.float32), (60_000, (784,), np.float32), (60_000, (28, 28), np.uint8))
@@ -308,7 +287,7 @@ def in_memory(rounds: int, only: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each side (%(default)s)")
-    parser.add_argument("--only", default="", metavar="WORD", help="rows with this in their name")
+    parser.add_argument("--only", default="", metavar="WORD", help="print only rows with this in their name")
     chosen = parser.parse_args()
     unknown_functions(chosen.rounds, chosen.only)
     if chosen.only in "tokeniser":

@@ -1,19 +1,19 @@
-"""What does the same work cost in another phrasing, and what does one more line cost?
+"""Measure the same work in other phrasings, and the cost of one more line.
 
-Four tables of CPU time per picture (the whole process, all threads), as ratios to the first row of each:
+Four tables have the CPU time per image (the whole process, all threads), and the ratio to the first row of each group:
 
-- phrasings: a chain of augmentations on 64×64 pictures, CIFAR's, JPEG files and records, each written per element,
-  on the batch, and with `map_fn` behind the batch;
-- lines: the chain with one line added, `in numpy` being what that line costs when it is called by itself;
-- cliffs: the chain in each compound statement of Python and with lines that keep state, and cheap functions that keep
-  state, in relation to their calls as they are written;
-- recipe: decode, crop, flip and normalize photographs of 500×375, as training on ImageNet does it.
+    - phrasings: a chain of augmentations on 64×64 images, CIFAR's, JPEG files and records, each written per element,
+      on the batch, and with `map_fn` after the batch;
+    - lines: the chain with one line added; `in numpy` is the cost of a call of that line alone;
+    - cliffs: the chain in each compound statement of Python and with lines that change state, and cheap functions that
+      change state, in relation to their calls as written;
+    - recipe: decode, crop, flip and normalize photographs of 500×375, as in training on ImageNet.
 
-Where TensorFlow is installed, tf.data's figures stand beside the phrasings, from a process of their own. Passes of all
-rows take turns, and the figure is the least of a row's passes. Goals: a line at most 1.4 times the chain and its own
-cost, the worst of all 3 times, no phrasing more than 1.3 times the one per element.
+If TensorFlow is installed, the table phrasings also has tf.data's figures, from a separate process. The iterations of
+all rows take turns, and the figure is the minimum of a row. Goals: a line costs at most 1.4 times the sum of the chain
+and its own cost, and at most 3 times in the worst case; no phrasing costs more than 1.3 times the phrasing per element.
 
-    python benchmarks/phrasings.py [--rounds N] [--only TEXT] [--tables phrasings|lines]
+    python benchmarks/phrasings.py [--rounds N] [--only TEXT] [--tables phrasings|lines|cliffs|recipe]
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import argparse
 import importlib.util
 import json
 import linecache
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -32,9 +31,10 @@ from textwrap import indent
 from typing import Any
 
 import numpy as np
+from _common.duel import drain, figures_of, timed
 
 PICTURES, SIDE, BATCH, ROUNDS = 2048, 64, 64, 5
-PHOTOS = PICTURES // 8  # of 500×375; their figures are an eighth of what one costs
+PHOTOS = PICTURES // 8  # of 500×375; the figures are an eighth of the time of one image
 
 CHAIN = """\
 image = ps.image.random_flip_left_right(image)
@@ -159,11 +159,11 @@ LINES = {
     "np.random, now and then": "if np.random.rand() < 0.5:\n    image = image[:, ::-1]",
     "look-up of text": "label = {3: 'three'}.get(int(label), 'another')",
 }
-ELSEWHERE = (  # also in front of it, and in the midst of its colours
+ELSEWHERE = (  # also before the chain, and in the middle of its colour operations
     "int(label)", "np.eye(10)[label]", "if", "assert", "try", "append", "np.pad", "np.sort", "np.unique", "np.rot90",
     "tolist", "np.asarray", "sorted", "match", "now and then", "np.random, now and then", "comprehension of channels",
 )  # fmt: skip
-WHOLE = {  # other ways to write it; `function` is mapped
+WHOLE = {  # other phrasings of the chain; `function` is mapped
     "ops in a list": ("for op in OPS:\n    image = op(image)\nimage = image / 255.0\n", "function = augment"),
     "cfg.size": (CHAIN.replace("(64, 64)", "CFG.size"), "function = augment"),
     "functools.partial": (CHAIN, "function = partial(augment)"),
@@ -197,18 +197,18 @@ def counting(x):
     return helper(x)
 """
 BLACK = "image = np.zeros((64, 64, 3), np.float32)"
-# The chain inside a statement, or beside one that keeps state; `augmented(image)` is the chain.
+# The chain inside a statement, or with a line that changes state. `augmented(image)` is the chain.
 CLIFFS = {
     "helper and counter": "image = augmented(image)\nN[0] = N[0] + 1",
     "counter in place": "image = augmented(image)\nN[0] += 1",
     "counter in a dict": "image = augmented(image)\nTOTALS['n'] = TOTALS['n'] + 1",
     "counter in an object": "image = augmented(image)\nCOUNTER.count += 1",
     "counter in a global": "global TOTAL\nimage = augmented(image)\nTOTAL = label",
-    "counter in front": "N[0] = N[0] + 1\nimage = augmented(image)",
+    "counter before": "N[0] = N[0] + 1\nimage = augmented(image)",
     "counter around": "N[0] = N[0] + 1\nimage = augmented(image)\nlabel = label + N[0]",
     "helper with a counter": "image = counted(image)",
     "vocabulary": "image = augmented(image)\nlabel = VOCAB.setdefault(int(label), len(VOCAB))",
-    "vocabulary in front": "label = VOCAB.setdefault(int(label), len(VOCAB))\nimage = augmented(image)",
+    "vocabulary before": "label = VOCAB.setdefault(int(label), len(VOCAB))\nimage = augmented(image)",
     "memo": "if int(label) not in VOCAB:\n    VOCAB[int(label)] = len(VOCAB)\nlabel = VOCAB[int(label)]\n"
     "image = augmented(image)",
     "try": f"try:\n{indent(CHAIN, '    ')}except ValueError:\n    {BLACK}",
@@ -260,7 +260,7 @@ CLIFFS = {
     "append": "parts = []\nfor one in (image,):\n    parts.append(augmented(one))\nimage = parts[0]",
     "dict of functions": "image = {'train': augmented}[MODE](image)",
 }
-COUNTED = {  # functions of a number, beside their calls as they are written
+COUNTED = {  # functions of a number, compared with their calls as written
     "helper and counter": "q = helper(x)\nN[0] = N[0] + 1",
     "vocabulary": "q = VOCAB.setdefault(int(x) % 7, len(VOCAB))",
     "helper and vocabulary": "q = helper(x), VOCAB.setdefault(int(x) % 7, len(VOCAB))",
@@ -273,7 +273,7 @@ COUNTED = {  # functions of a number, beside their calls as they are written
 
 
 def compiled(source: str, name: str) -> dict[str, Any]:
-    """The names that `source` defines; it can be read as that of a file can, as in a notebook."""
+    """Return the names that `source` defines. Its lines can be read like those of a file, as in a notebook."""
     import functools
 
     import penstock as ps
@@ -291,7 +291,7 @@ def function_of(body: str, end: str, name: str, before: str = "") -> Callable[..
     return made
 
 
-def pictures() -> tuple[Any, Any]:
+def images_and_labels() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     return rng.integers(0, 256, (PICTURES, SIDE, SIDE, 3), np.uint8), np.arange(PICTURES) % 10
 
@@ -299,7 +299,7 @@ def pictures() -> tuple[Any, Any]:
 def lines() -> dict[str, Callable[[], object]]:
     import penstock as ps
 
-    data = ps.Dataset.from_tensor_slices(pictures())
+    data = ps.Dataset.from_tensor_slices(images_and_labels())
     chosen = {"chain": function_of(CHAIN, "function = augment", "chain")}
     for name, line in LINES.items():
         chosen[f"+ {name}"] = function_of(f"{CHAIN}{line}\n", "function = augment", name)
@@ -311,13 +311,13 @@ def lines() -> dict[str, Callable[[], object]]:
             chosen[f"+ {name}, {where}"] = function_of(body, "function = augment", f"{name} {where}")
     for name, (body, end) in WHOLE.items():
         chosen[name] = function_of(body, end, name)
-    return {name: drained(data.map(function).batch(BATCH)) for name, function in chosen.items()}
+    return {name: partial(drain, data.map(function).batch(BATCH)) for name, function in chosen.items()}
 
 
 def cliffs() -> dict[str, Callable[[], object]]:
     import penstock as ps
 
-    data = ps.Dataset.from_tensor_slices(pictures())
+    data = ps.Dataset.from_tensor_slices(images_and_labels())
     before = f"{STATE}def augmented(image):\n{indent(CHAIN, '    ')}    return image\n"
     before += "def counted(image):\n    N[0] += 1\n    return augmented(image)\n"
     before += f"def careful(image):\n{indent(CLIFFS['try'], '    ')}\n    return image\n"
@@ -333,11 +333,11 @@ def cliffs() -> dict[str, Callable[[], object]]:
         counted = [numbers.map(compiled(text, f"{name} {i}")["function"]).batch(BATCH) for i in range(2)]
         made[f"{name}: as written"] = counted[0].with_options(written)
         made[f"{name}: counted"] = counted[1]
-    return {name: drained(ds) for name, ds in made.items()}
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def recipes() -> dict[str, Callable[[], object]]:
-    """The usual steps of training on photographs, in several phrasings."""
+    """Build the usual steps of training on photographs, in several phrasings."""
     import penstock as ps
 
     mean, std = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
@@ -390,26 +390,26 @@ def recipes() -> dict[str, Callable[[], object]]:
             .map(lambda image, label: ((image - mean) / std, label))
             .batch(BATCH)
         )
-    return {name: drained(ds) for name, ds in made.items()}
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def photographs() -> tuple[list[bytes], Any]:
-    """Sixteen JPEG files of 500×375 pixels, and their numbers."""
+    """Return sixteen JPEG files of 500×375 pixels, and their numbers."""
     import penstock as ps
 
     waves = np.add.outer(np.sin(np.arange(375) / 40), np.cos(np.arange(500) / 50))[..., None] * (50, 40, 30) + 128
     noise = np.random.default_rng(1).normal(0, 6, (16, 375, 500, 3))
-    return [ps.io.encode_jpeg(picture) for picture in np.clip(waves + noise, 0, 255).astype(np.uint8)], np.arange(16)
+    return [ps.io.encode_jpeg(image) for image in np.clip(waves + noise, 0, 255).astype(np.uint8)], np.arange(16)
 
 
 def alone(name: str) -> float | None:
-    """µs that an added line costs in numpy."""
+    """Return the µs that an added line costs in numpy, or None if the row has no added line."""
     line = LINES.get(name.removeprefix("+ ").removesuffix(", in the middle").removesuffix(", first"))
     if line is None:
         return None
     run = compiled(f"{AROUND}def line(image, label):\n{indent(line, '    ')}\n", f"{name} alone")["line"]
     image, label = np.random.default_rng(0).random((SIDE, SIDE, 3), np.float32), np.int64(4)
-    if name.endswith((", first", ", in the middle")):  # what the chain is given, or has in its midst
+    if name.endswith((", first", ", in the middle")):  # the images before the chain, and in its middle, are bytes
         image = (image * 255).astype(np.uint8)
     best = np.inf
     for _ in range(5):
@@ -423,8 +423,8 @@ def alone(name: str) -> float | None:
 def phrasings() -> dict[str, Callable[[], object]]:
     import penstock as ps
 
-    images, labels = pictures()
-    chain = compiled(f"def chain(image):\n{indent(CHAIN, '    ')}    return image\n", "of pictures")["chain"]
+    images, labels = images_and_labels()
+    chain = compiled(f"def chain(image):\n{indent(CHAIN, '    ')}    return image\n", "of images")["chain"]
     data = ps.Dataset.from_tensor_slices((images, labels))
     made = {
         "chain: per element": data.map(lambda image, label: (chain(image), label)).batch(BATCH),
@@ -458,7 +458,7 @@ def phrasings() -> dict[str, Callable[[], object]]:
         return cifar(ps.image.decode_image(row["image"], channels=3, expand_animations=False)), row["label"]
 
     def guide(batch: Any) -> Any:
-        """As public guides write it: everything on the batch, pictures one after the other."""
+        """Write everything on the batch and process images one after the other, as public guides do."""
         rows = ps.io.parse_example(batch, features)
         images = ps.map_fn(lambda png: ps.image.decode_png(png, channels=3), rows["image"])
         return ps.map_fn(guided, images), rows["label"]
@@ -477,17 +477,17 @@ def phrasings() -> dict[str, Callable[[], object]]:
     }
     files = [ps.io.encode_jpeg(image) for image in images]
 
-    def picture(content: bytes) -> Any:
+    def small_image(content: bytes) -> Any:
         return ps.image.resize(ps.image.decode_jpeg(content, channels=3), (48, 48)) / 255.0
 
-    def picture_and_more(content: bytes) -> Any:
-        return np.transpose(picture(content), (2, 0, 1)), len(content)
+    def image_and_more(content: bytes) -> Any:
+        return np.transpose(small_image(content), (2, 0, 1)), len(content)
 
     jpegs = ps.Dataset.from_tensor_slices(files)
     made |= {
-        "jpeg: per element": jpegs.map(picture).batch(BATCH),
-        "jpeg: map_fn": jpegs.batch(BATCH).map(lambda batch: ps.map_fn(picture, batch)),
-        "jpeg: per element, then CHW and len": jpegs.map(picture_and_more).batch(BATCH),
+        "jpeg: per element": jpegs.map(small_image).batch(BATCH),
+        "jpeg: map_fn": jpegs.batch(BATCH).map(lambda batch: ps.map_fn(small_image, batch)),
+        "jpeg: per element, then CHW and len": jpegs.map(image_and_more).batch(BATCH),
     }
     photos = ps.Dataset.from_tensor_slices(photographs()).repeat(PHOTOS // 16)
 
@@ -516,13 +516,13 @@ def phrasings() -> dict[str, Callable[[], object]]:
             lambda batch: ps.map_fn(lambda record: ps.io.parse_single_example(record, features), batch)
         ),
     }
-    return {name: drained(ds) for name, ds in made.items()}
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def tf_data() -> dict[str, Callable[[], object]]:
     import tensorflow as tf
 
-    images, labels = pictures()
+    images, labels = images_and_labels()
 
     def chain(image: Any) -> Any:
         image = tf.image.random_flip_left_right(image)
@@ -569,39 +569,29 @@ def tf_data() -> dict[str, Callable[[], object]]:
     made["cifar: the guide's, shuffled"] = (
         tf.data.Dataset.from_tensor_slices(records).shuffle(1024).batch(512).map(guide)
     )
-    return {name: drained(ds) for name, ds in made.items()}
-
-
-def drained(dataset: Any) -> Callable[[], object]:
-    def one_pass() -> None:
-        for _ in dataset:
-            pass
-
-    return one_pass
+    return {name: partial(drain, ds) for name, ds in made.items()}
 
 
 def measured(passes: Mapping[str, Callable[[], object]], rounds: int, count: int = PICTURES) -> dict[str, float]:
-    """CPU µs per picture, the least of `rounds` passes that take turns, behind two that warm up."""
+    """Return the CPU µs per image: the minimum of `rounds` iterations in turn, after two for warm-up."""
     best = dict.fromkeys(passes, np.inf)
     for turn in range(rounds + 2):
         for name, one_pass in passes.items():
-            began = time.process_time()
-            one_pass()
-            spent = (time.process_time() - began) / count * 1e6
+            spent = timed(one_pass)[1] / count * 1e6
             if turn >= 2:
                 best[name] = min(best[name], spent)
     return {name: float(spent) for name, spent in best.items()}
 
 
 def group_of(name: str, table: str) -> str:
-    """The rows that are compared with the first of them."""
+    """Return the group of a row. The rows of a group are compared with its first row."""
     return "" if table == "lines" else name.partition(":")[0]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="the same work, phrased otherwise")
+    parser = argparse.ArgumentParser(description="the same work in other phrasings")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--only", default="", help="rows whose name holds this, and the first of each group")
+    parser.add_argument("--only", default="", help="only rows whose names contain this, and the first of each group")
     parser.add_argument("--tables", default="phrasings,lines,cliffs,recipe")
     parser.add_argument("--tf-data", action="store_true", help="print tf.data's figures as JSON")
     chosen = parser.parse_args()
@@ -611,7 +601,7 @@ def main() -> None:
     theirs: dict[str, float] = {}
     if "phrasings" in chosen.tables and importlib.util.find_spec("tensorflow"):
         command = [sys.executable, str(Path(__file__)), "--tf-data", "--rounds", str(chosen.rounds)]
-        theirs = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()[-1])
+        theirs = figures_of(command)
     tables = {
         "phrasings": (phrasings, PICTURES),
         "lines": (lines, PICTURES),

@@ -1,11 +1,11 @@
-"""What profiling costs: time with the profiler on and off, and memory and files of a run of a million steps.
+"""Measure the cost of profiling: time with the profiler on and off, memory and files of a run of a million steps.
 
     python benchmarks/profiling.py [--steps 1000000] [--rounds 5] [cost long]
 
-`cost` runs each pipeline with and without a profiler in turn (A/B/A/B, new passes each time) and prints the ratios of
-the medians, of the clock and of CPU time (all threads, the profiler's too), and those of each round. `long` trains for
-a million steps, each marked and annotated, and prints by how much the process grew, at most (reports included), and
-what is on the disk at every tenth of the way.
+`cost` runs each pipeline with and without a profiler in turn (A/B/A/B, a new iteration each time). It prints the ratios
+of the medians, of the clock and of CPU time (all threads, including the profiler's), and the ratios of each round.
+`long` trains for a million steps, each marked and annotated. It prints the peak growth of the process, including
+reports, and the size of the files after each tenth of the steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import penstock as ps
 from penstock import AUTOTUNE
 
 
-def _pictures() -> Any:
+def _images() -> Any:
     pixels = np.random.default_rng(1).integers(0, 255, (120, 160, 3), np.uint8)
     encoded = ps.image.encode_jpeg(pixels)
 
@@ -49,16 +49,16 @@ def _numbers() -> Any:
     return ps.Dataset.range(10**9).map(lambda x: x * 2 + 1).filter(lambda x: x % 3 > 0).batch(256)
 
 
-PIPELINES: dict[str, tuple[Callable[[], Any], int, float]] = {  # batches of a pass, seconds of a training step
-    "pictures": (_pictures, 60, 0.0),
-    "pictures, 5 ms step": (_pictures, 60, 0.005),
+PIPELINES: dict[str, tuple[Callable[[], Any], int, float]] = {  # batches per iteration, seconds of a training step
+    "images": (_images, 60, 0.0),
+    "images, 5 ms step": (_images, 60, 0.005),
     "python": (_python, 600, 0.0),
     "numbers": (_numbers, 60_000, 0.0),
 }
 
 
 def _pass(ds: Any, steps: int, step_seconds: float) -> tuple[float, float]:
-    """Seconds of CPU and of the clock that a pass takes behind its first ten batches."""
+    """Return the seconds by the clock and of CPU of an iteration after its first ten batches."""
     with iter(ds) as elements:
         for _ in islice(elements, 10):
             pass
@@ -72,7 +72,7 @@ def _pass(ds: Any, steps: int, step_seconds: float) -> tuple[float, float]:
 
 
 def cost(rounds: int) -> None:
-    """A line for each pipeline."""
+    """Print a line for each pipeline."""
     print(f"{'on / off':<22}{'clock':>8}{'CPU':>8}   CPU, round by round", flush=True)
     for name, (make, steps, step_seconds) in PIPELINES.items():
         ds = make()
@@ -97,13 +97,13 @@ def cost(rounds: int) -> None:
 
 
 def _resident() -> float:
-    """Megabytes."""
+    """Return the resident memory in megabytes."""
     pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _most() -> float:
-    """Megabytes that were resident at most, since the beginning or `_forget_most`."""
+    """Return the peak of the resident memory in megabytes, since the start or `_forget_most`."""
     line = next(row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM"))
     return int(line.split()[1]) / 1e3
 
@@ -113,11 +113,11 @@ def _forget_most() -> None:
 
 
 def long(steps: int) -> None:
-    """How much memory and disk a long run takes."""
+    """Print the memory and disk space of a long run."""
     ds = ps.Dataset.range(64).repeat().map(lambda x: x + 1).batch(4)
     with tempfile.TemporaryDirectory() as logs:
         warm = ps.profiler.Profiler(logs)
-        with warm:  # imports, and pages that come with them
+        with warm:  # imports modules and the pages that belong to them
             _pass(ds, 1000, 0.0)
         profiler = ps.profiler.Profiler(logs).start()
         _forget_most()
@@ -135,14 +135,14 @@ def long(steps: int) -> None:
         began = time.perf_counter()
         profiler.stop()
         took = time.perf_counter() - began
-        print(f"grown at most: {running:.1f} MB while it ran, {_most() - before:.1f} MB with the report ({took:.1f} s)")
-        print(f"on the disk:{_on_disk(profiler.folder)} (MB, files)")
+        print(f"peak growth: {running:.1f} MB during the run, {_most() - before:.1f} MB with the report ({took:.1f} s)")
+        print(f"on disk:{_on_disk(profiler.folder)} (MB, files)")
 
 
 def _on_disk(folder: Path) -> str:
     sizes = []
     for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # older spans are thinned meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the profiler removes older spans at the same time
             sizes += [path.stat().st_size] if path.is_file() else []
     return f"{sum(sizes) / 1e6:>11.1f}{len(sizes):>7}"
 

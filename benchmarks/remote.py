@@ -1,21 +1,22 @@
-"""How near does reading from S3 come to what the way there allows, where every request waits 50 ms?
+"""Compare reading from S3 with the limit of the connection, if each request takes 50 ms.
 
-A server of this machine that speaks as much of S3 as reading needs, in a process of its own: each request waits, and
-all answers together come at one speed, `--bandwidth` bytes a second, which is the ideal. It costs next to nothing, so
-that it is not what is measured; "at once" shows that. Sides, in turns, in the same run:
+A server on this machine speaks the subset of S3 that reading needs, in its own process. Each request waits, and all
+answers together have a limited speed, `--bandwidth` bytes per second, which is the ideal. The server itself costs
+almost nothing; "at once" checks this. The sides take turns in one run:
 
-- penstock, many files: `list_files` and `interleave` of TFRecords, AUTOTUNE. Goal: ≥ 0.9 of the ideal.
-- penstock, the same files one behind the other. Goal: ≥ 0.9 of the ideal.
-- at once: all there is, by s3fs in ranges of 1 MB, 16 at a time: what the way really lets through. Goal: ≥ 0.9 of it.
-- naive: ranges of 64 KiB by s3fs, one behind the other. Goal: penstock ≥ 8 times as fast.
-- s3fs: `open(name).read(1 << 20)` in order, as many write it.
+    - penstock, many files: `list_files` and `interleave` of TFRecords, AUTOTUNE. Goal: ≥ 0.9 of the ideal.
+    - penstock, the same files one after the other. Goal: ≥ 0.9 of the ideal.
+    - at once: all data by s3fs in ranges of 1 MB, 16 at a time: the real limit of the connection. Goal: ≥ 0.9 of it.
+    - naive: ranges of 64 KiB by s3fs, one after the other. Goal: penstock is ≥ 8 times as fast.
+    - s3fs: `open(name).read(1 << 20)` in order, a common way to write it.
 
-The first pass finds out how much has to be in flight; it is told apart. Then, with S3 as moto speaks it, one request in
-a hundred fails, by 503s, resets and answers that are cut short: are the elements the same?
+The first iteration finds out how much data has to be in flight; the output lists it separately. The second part runs
+moto's S3 and lets one request in a hundred fail: by errors 503, resets and truncated answers. It checks that all
+iterations have the same elements.
 
     python benchmarks/remote.py [--turns N] [--bandwidth BYTES] [--latency SECONDS] [--only speed,faults]
 
-It needs what `make remote` installs: run it with that environment's python.
+The program needs the packages of `make remote`: run it with the Python of that environment.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ import penstock as ps
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-FILES, RECORDS, SIZE = 8, 200, 100_000  # of each file, and of each record in bytes
-RANGE, SAMPLE = 1 << 16, 1 << 20  # bytes of a naive request, and of what is read in that way
+FILES, RECORDS, SIZE = 8, 200, 100_000  # files, records per file, bytes per record
+RANGE, SAMPLE = 1 << 16, 1 << 20  # bytes of a naive request, and bytes read in that way
 
 
 def write(place, count, records, name):
@@ -99,22 +100,22 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--bandwidth", type=float, default=25e6)
     parser.add_argument("--latency", type=float, default=0.05)
-    parser.add_argument("--only", default="speed,faults", help="parts of it, with a comma between them")
+    parser.add_argument("--only", default="speed,faults", help="parts to run, separated by a comma")
     chosen = parser.parse_args()
     try:
         for part in chosen.only.split(","):
             {"speed": compare, "faults": fail}[part](chosen)
     except ImportError as error:
-        print(f"skipped: {error}. `make remote` installs what it needs.")
+        print(f"skipped: {error}. `make remote` installs the package.")
 
 
 def fail(chosen):
     from tests.remote import servers
 
     with servers.s3("--faults", "0.01", "--seed", "1") as place:
-        names = write(place, FILES, RECORDS // 5, "faults")  # moto reads all of an object for every range of it
+        names = write(place, FILES, RECORDS // 5, "faults")  # moto reads the whole object for each range of it
         same = len({digest(many(names)) for _ in range(5)}) == 1
-        print(f"one request in a hundred fails: 5 passes over {FILES} files, the same elements: {same}")
+        print(f"one request in a hundred fails: 5 iterations over {FILES} files, the same elements: {same}")
 
 
 def compare(chosen):
@@ -137,7 +138,7 @@ def race(names, chosen):
     }
     rates = {side: [] for side in sides}
     for side in ("penstock, interleaved", "penstock, in order"):
-        print(f"{side}, first pass: {timed(sides[side]) / chosen.bandwidth:.2f} of the ideal")
+        print(f"{side}, first iteration: {timed(sides[side]) / chosen.bandwidth:.2f} of the ideal")
     for _ in range(chosen.turns):
         for side, call in sides.items():
             rates[side].append(timed(call))
@@ -145,8 +146,8 @@ def race(names, chosen):
     for side, found in rates.items():
         rate = statistics.median(found)
         spread = f"{min(found) / chosen.bandwidth:.2f} to {max(found) / chosen.bandwidth:.2f}"
-        beside = f"{rate / fastest:.2f} of what comes at once, {rate / slowest:.1f} times naive"
-        print(f"{side}: {rate / chosen.bandwidth:.2f} of the ideal ({spread}), {beside}")
+        compared = f"{rate / fastest:.2f} of at once, {rate / slowest:.1f} times naive"
+        print(f"{side}: {rate / chosen.bandwidth:.2f} of the ideal ({spread}), {compared}")
 
 
 if __name__ == "__main__":

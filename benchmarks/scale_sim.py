@@ -1,14 +1,15 @@
-"""Where does the service saturate? A discrete-event simulation of 1 to 10,000 workers and 1 to 1,000 consumers.
+"""Simulate the service with 1 to 10,000 workers and 1 to 1,000 consumers, to find where it saturates.
 
-It simulates the protocol of `penstock.delivery`: a consumer asks workers for ranges, no more than two at a time of each
-and `ahead` in all, and takes what comes in order. Consumers of a shared job ask the dispatcher first where a range
-ends. Everybody does one thing at a time. What the things cost is measured here first, with real processes:
+The discrete-event simulation follows the protocol of `penstock.delivery`. A consumer asks workers for ranges, at most
+two at a time from each worker and `ahead` in all, and takes the results in order. Consumers of a shared job first ask
+the dispatcher where a range ends. Each process does one thing at a time. The program first measures the costs with real
+processes:
 
-- consumer: CPU time of asking for a range and taking it in
-- worker: time of a range in which nothing is to be done
-- dispatcher: CPU time of telling where a range ends
+    - consumer: CPU time of asking for a range and receiving it
+    - worker: time of a range without work
+    - dispatcher: CPU time of an answer about the end of a range
 
-Then one prediction is held against a run: batches that sleep, on 1, 2, 4 and 8 workers.
+Then it compares one prediction with a run: batches that sleep, on 1, 2, 4 and 8 workers.
 
     python benchmarks/scale_sim.py [--quick]
 """
@@ -26,23 +27,23 @@ from pathlib import Path
 import penstock as ps
 from penstock.delivery.dispatcher import Line
 
-RANGE = 0.05  # seconds of work in a range: what `delivery.window.RangeSizer` aims at
-ASK, NEXT = -1, -2  # events: a consumer may ask for another range; it has time for what waits
-SLEEP = 0.01  # of a batch in the run that is predicted
+RANGE = 0.05  # seconds of work in a range: the target of `delivery.window.RangeSizer`
+ASK, NEXT = -1, -2  # events: a consumer may ask for another range; a consumer has time for a waiting event
+SLEEP = 0.01  # seconds of a batch in the predicted run
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds."""
+    """Seconds per range."""
 
-    consumer: float  # for a range
-    worker: float  # for a range, beside its work
-    cut: float  # of the dispatcher
+    consumer: float
+    worker: float  # without its work
+    cut: float  # for the dispatcher
 
 
 @dataclass(frozen=True)
 class Found:
-    """What came out: ranges in a second, and how much of their time the three were busy."""
+    """Result of a simulation: ranges per second, and the busy shares of workers, consumers and dispatcher."""
 
     rate: float
     workers: float
@@ -51,19 +52,22 @@ class Found:
 
 
 def simulated(workers: int, consumers: int, costs: Costs, *, work: float = RANGE, shared: bool, ahead: int) -> Found:
-    """Until each consumer has its part of about 20 ranges for a worker, 200 at least."""
+    """Simulate until each consumer has its share of about 20 ranges per worker.
+
+    Each consumer gets at least 200 ranges, or 40 if there are more than 100 consumers.
+    """
     count = max(20 * workers // consumers, 200 if consumers <= 100 else 40)
     ahead = min(ahead, 2 * workers)
-    free = [0.0] * workers  # when a worker is done with what it was asked for
+    free = [0.0] * workers  # the time when a worker has finished its requests
     consumer_free = [0.0] * consumers
     asked = [0] * consumers
     taken = [0] * consumers
     arrived: list[set[int]] = [set() for _ in range(consumers)]
     dispatcher_free = dispatcher_busy = worker_busy = end = 0.0
-    made: dict[int, float] = {}  # ranges of a shared job, and when they are there
-    events: list[tuple[float, int, int]] = []  # when, for whom, and which result is there, or ASK or NEXT
-    waiting: list[deque[int]] = [deque() for _ in range(consumers)]  # for the consumer to have time for
-    asking = [True] * consumers  # whether that is among the events
+    made: dict[int, float] = {}  # ranges of a shared job, and when they are ready
+    events: list[tuple[float, int, int]] = []  # time, consumer, and the number of a ready result, or ASK or NEXT
+    waiting: list[deque[int]] = [deque() for _ in range(consumers)]  # events that wait until the consumer has time
+    asking = [True] * consumers  # True if the consumer's ASK is among the events
     turn = 0
 
     def ask(consumer: int, now: float) -> None:
@@ -79,7 +83,7 @@ def simulated(workers: int, consumers: int, costs: Costs, *, work: float = RANGE
         if there is None:
             worker, turn = turn % workers, turn + 1
             seconds = costs.worker + work
-        else:  # one of them has it, and sends it again
+        else:  # a worker has the range already, and sends it again
             worker, seconds = number % workers, costs.worker
         free[worker] = max(free[worker], now) + seconds
         worker_busy += seconds
@@ -94,7 +98,7 @@ def simulated(workers: int, consumers: int, costs: Costs, *, work: float = RANGE
         inbox = waiting[consumer]
         if number == NEXT:
             number = inbox.popleft()
-        elif inbox or now < consumer_free[consumer]:  # it is at something else
+        elif inbox or now < consumer_free[consumer]:  # the consumer is busy
             if not inbox:
                 heapq.heappush(events, (consumer_free[consumer], consumer, NEXT))
             inbox.append(number)
@@ -132,13 +136,13 @@ def sleeping(x):
 
 
 def batches(function, count, workers):
-    """Ranges of one batch each: those of trainers that step together are never longer."""
+    """Build ranges of one batch each: the ranges of trainers that step together are never longer."""
     dataset = ps.Dataset.range(4 * count).map(function).batch(2)
     return dataset.distribute(workers=workers, num_consumers=2, consumer_index=0)
 
 
 def wall_and_cpu(dataset):
-    """Seconds of a range, once workers are there."""
+    """Return the seconds and CPU seconds of a range, after the start of the workers."""
     with iter(dataset) as elements:
         for _ in range(20):
             next(elements)
@@ -166,9 +170,9 @@ def main():
     quick = parser.parse_args().quick
     costs = measured()
     print(
-        f"measured: consumer {costs.consumer * 1e6:.0f} us a range, "
-        f"worker {costs.worker * 1e6:.0f} us beside its work, "
-        f"dispatcher {costs.cut * 1e6:.0f} us a cut"
+        f"measured: consumer {costs.consumer * 1e6:.0f} µs per range, "
+        f"worker {costs.worker * 1e6:.0f} µs without its work, "
+        f"dispatcher {costs.cut * 1e6:.0f} µs per cut"
     )
     print(f"\nprediction and run: batches that sleep {SLEEP * 1e3:.0f} ms, seconds of a range")
     for workers in (1, 2, 4, 8):
@@ -188,7 +192,7 @@ def main():
 
 
 def timed_sleep() -> float:
-    """What two sleeps take that ask for `SLEEP` together."""
+    """Return the seconds of two sleeps of `SLEEP / 2` each, as the system does them."""
     began = time.perf_counter()
     for _ in range(10):
         sleeping(0)

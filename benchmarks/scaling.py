@@ -1,15 +1,16 @@
-"""Which costs grow? CPU time per unit of work (an element, an element and step, an input) while one size grows.
+"""Measure which costs grow: CPU time per unit of work while one size grows.
 
-A row is one size: elements, fused maps, alternating maps and filters, columns, parts of a zip, repetitions, inputs of
-`flat_map` and `interleave`, files, the buffer of a shuffle. Its curve is the least CPU time of some warm passes, of all
-threads, per unit. Its exponent is how fast that grows where both axes are logarithmic, from the size at which a unit is
-the cheapest to the largest: 0 costs the same however large, 1 is the cliff at which twice as many cost four times as
-much. (A line through all sizes would hide what grows behind what it costs to begin a pass.) Where a pass takes longer
-than `--seconds` the larger sizes are left out. Goal: no exponent above +0.15, but for the buffer of a shuffle, whose
-elements no longer fit into the processor's cache.
+A unit is an element, an element and step, or an input. A row varies one size: elements, fused maps, alternating maps
+and filters, columns, inputs of a zip, repetitions, inputs of `flat_map` and `interleave`, files, or the buffer of a
+shuffle. Its curve is the minimum CPU time of some warm iterations, of all threads, per unit. Its exponent is the slope
+of the curve with logarithmic axes, from the size with the cheapest unit to the largest size. With exponent 0 the cost
+per unit is constant. With exponent 1 twice the size costs four times as much. (A line through all sizes would hide
+growth that is smaller than the cost of starting an iteration.) If an iteration takes longer than `--seconds`, larger
+sizes are left out. Goal: no exponent above +0.15, except for the buffer of a shuffle, whose elements no longer fit into
+the processor's cache.
 
-The last rows stand beside tf.data, where that is installed: inputs of `flat_map`, and of `interleave` over small files.
-Some three minutes on two cores; `--only` takes the rows whose names contain a text.
+The last rows also run in tf.data, if it is installed: inputs of `flat_map`, and of `interleave` over small files. The
+program takes about three minutes on two cores.
 
     python benchmarks/scaling.py [--only TEXT] [--seconds S] [--turns N]
 """
@@ -21,33 +22,32 @@ import importlib.util
 import json
 import math
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from _common.duel import data_folder, output_of
+from _common.duel import data_folder, drain, figures_of, timed
 
 GOAL = 0.15
 TURNS, SECONDS = 3, 1.0
-SOME = 20_000  # elements, where another size grows
-RECORDS, RECORD = 20, 200  # in a small file; bytes
+SOME = 20_000  # elements in rows where another size grows
+RECORDS, RECORD = 20, 200  # records in a small file; bytes per record
 
 Data = Any
-Made = tuple[Any, float]  # a data set, and the units of work in a pass
+Made = tuple[Any, float]  # a data set, and the units of work in an iteration
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`make` builds what is measured, of the library `data`, for a size."""
+    """A row of the output. `make` builds the data set for a size, with the library `data`."""
 
     name: str
     unit: str
     sizes: Sequence[int]
     make: Callable[[Data, int], Made]
-    beside_tf: bool = False
+    in_tf_data: bool = False
     may_grow: bool = False
 
 
@@ -71,7 +71,7 @@ def maps(data: Data, count: int) -> Made:
 
 
 def opaque_maps(data: Data, count: int) -> Made:
-    """Functions that no kernel takes, one call for each element."""
+    """Build maps of a function without a vectorised form, which is called for each element."""
     ds, few = data.Dataset.range(SOME // 20), SOME // 20
     for _ in range(count):
         ds = ds.map(lambda x: int(f"{x}") % 1000)
@@ -91,7 +91,7 @@ def columns(data: Data, count: int) -> Made:
 
 
 def columns_broken(data: Data, count: int) -> Made:
-    """One line that is called for each element and needs one column: the others cost what they do above."""
+    """Build a map with one line that is called for each element and needs one column."""
     ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
     return ds.map(lambda row: {**row, "c0": int(row["c0"]) + 1}).batch(256), SOME // 4 * count
 
@@ -102,7 +102,7 @@ def columns_filtered(data: Data, count: int) -> Made:
 
 
 def columns_unknown(data: Data, count: int) -> Made:
-    """A function that nothing is known of: each call is given all columns, and gives them back as it got them."""
+    """Build a map of an unknown function. Each call gets all columns and returns them."""
     ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
     return ds.map(eval("lambda row: {**row, 'c0': int(row['c0']) + 1}")).batch(256), SOME // 4 * count
 
@@ -124,13 +124,13 @@ def concatenated(data: Data, count: int) -> Made:
 
 
 def concatenated_unknown(data: Data, count: int) -> Made:
-    """What they give is known once it comes, and then held against what came before."""
+    """Build data sets of unknown element type. The engine checks each first element against the earlier data sets."""
     parts = (data.Dataset.range(20).map(lambda x: int(f"{x}")) for _ in range(count))
     return reduce(lambda joined, part: joined.concatenate(part), parts).batch(64), 20 * count
 
 
 def sampled(data: Data, count: int) -> Made:
-    """As many elements of each of many data sets as of each of few: what it takes to open one is a row of its own."""
+    """Take as many elements from each of many data sets as from each of few. Opening a data set is a separate row."""
     parts = [data.Dataset.range(SOME // 10).repeat() for _ in range(count)]
     total = max(SOME * 5, SOME // 2 * count)
     return data.Dataset.sample_from_datasets(parts, seed=1).take(total).batch(1024), total
@@ -142,7 +142,7 @@ def sampled_little(data: Data, count: int) -> Made:
 
 
 def sampled_to_their_ends(data: Data, count: int) -> Made:
-    """All of data sets of some twenty elements each, of which one after the other runs dry."""
+    """Sample data sets of about twenty elements each to their ends."""
     sizes = np.random.default_rng(0).integers(1, 2 * RECORDS, count).tolist()
     parts = [data.Dataset.range(size) for size in sizes]
     return data.Dataset.sample_from_datasets(parts, seed=1).batch(256), sum(sizes)
@@ -171,26 +171,26 @@ def mapped_inputs(data: Data, count: int) -> Made:
 
 
 def cycle(data: Data, count: int) -> Made:
-    """As many slots as inputs: per element, as there are the more of these the more inputs there are."""
+    """Interleave with as many slots as inputs. The unit is an element: more inputs have more elements."""
     ds = data.Dataset.range(count).interleave(lambda i: data.Dataset.range(200), cycle_length=count)
     return ds.batch(1024), count * 200
 
 
 def interleaved(data: Data, count: int, *, parallel: bool = False) -> Made:
-    """Small files, 16 at a time."""
+    """Interleave small files, 16 at a time."""
     calls = data.AUTOTUNE if parallel else None
     ds = data.Dataset.from_tensor_slices(files(count))
     return ds.interleave(data.TFRecordDataset, cycle_length=16, num_parallel_calls=calls).batch(256), count
 
 
 def parsed_inputs(data: Data, count: int) -> Made:
-    """What a user writes who maps inside."""
+    """Interleave small files with a map and a take in each input."""
     ds = data.Dataset.from_tensor_slices(files(count))
     return ds.interleave(lambda name: data.TFRecordDataset(name).map(lambda r: r).take(18), 16).batch(256), count
 
 
 def labelled_inputs(data: Data, count: int) -> Made:
-    """What a user writes whose files have labels."""
+    """Interleave small files with labels."""
     ds = data.Dataset.from_tensor_slices((files(count), np.arange(count)))
 
     def opened(name: Any, label: Any) -> Any:
@@ -214,7 +214,7 @@ def windows(data: Data, count: int) -> Made:
 
 
 def sliding(data: Data, count: int) -> Made:
-    """Windows that overlap, as forecasts are trained on."""
+    """Build overlapping windows, as in training for forecasts."""
     ds = data.Dataset.from_tensor_slices(np.arange(count + 29, dtype=np.float32)).window(30, 1, drop_remainder=True)
     return ds.flat_map(lambda window: window.batch(30)).map(lambda w: (w[:-1], w[-1])).batch(64), count
 
@@ -226,7 +226,7 @@ def sliding_zipped(data: Data, count: int) -> Made:
 
 
 def files(count: int) -> list[str]:
-    """So many files of a few records each, made once."""
+    """Return the names of `count` files with a few records each. Missing files are written."""
     folder = data_folder() / f"scaling-{RECORDS}x{RECORD}"
     folder.mkdir(parents=True, exist_ok=True)
     names = [folder / f"{number:05d}.tfrecord" for number in range(count)]
@@ -260,10 +260,11 @@ ROWS = (
     Row("columns, a line not traced", "element and column", COLUMNS, columns_broken),
     Row("columns, a predicate not traced", "element and column", COLUMNS, columns_filtered),
     Row("columns, a function not known", "element and column", COLUMNS, columns_unknown),
-    Row("columns, shuffle(1000)", "element and column", COLUMNS, columns_shuffled, may_grow=True),  # the last: 4 MB
+    # the last size has 4 MB
+    Row("columns, shuffle(1000)", "element and column", COLUMNS, columns_shuffled, may_grow=True),
     Row("zip", "element and part", PARTS, zipped),
     Row("concatenate", "element", (*PARTS, 1000, 3000), concatenated),
-    Row("concatenate, of functions nobody knows", "element", (*PARTS, 1000), concatenated_unknown),
+    Row("concatenate, of unknown functions", "element", (*PARTS, 1000), concatenated_unknown),
     Row("sample_from_datasets", "element", PARTS, sampled),
     Row("sample_from_datasets, to open", "data set, and ten elements of it", PARTS, sampled_little),
     Row("sample_from_datasets, to their ends", "element", (*PARTS, 1000, 3000), sampled_to_their_ends),
@@ -271,17 +272,17 @@ ROWS = (
     Row("batch(n)", "element", (1, 10, 100, 1000, 10_000, 100_000), batches_of),
     Row("interleave(cycle_length=n)", "element", (10, 30, 100, 300, 1000, 3000), cycle),
     Row("shuffle(n)", "element", (100, 1000, 10_000, 100_000, 1_000_000), buffered, may_grow=True),
-    Row("inputs of flat_map", "input", INPUTS, flat_mapped, beside_tf=True),
-    Row("inputs of flat_map, slices", "input", INPUTS, slices, beside_tf=True),
-    Row("inputs of flat_map, mapped", "input", INPUTS, mapped_inputs, beside_tf=True),
-    Row("inputs of flat_map, windows", "input", INPUTS, windows, beside_tf=True),
-    Row("inputs of flat_map, sliding windows", "window", INPUTS, sliding, beside_tf=True),
-    Row("inputs of flat_map, sliding windows of dicts", "window", INPUTS, sliding_zipped, beside_tf=True),
-    Row("files in one", "file", FILES, in_one, beside_tf=True),
-    Row("files, interleave", "file", FILES, interleaved, beside_tf=True),
-    Row("files, interleave, mapped", "file", FILES, parsed_inputs, beside_tf=True),
-    Row("files, interleave, labelled, AUTOTUNE", "file", FILES, labelled_inputs, beside_tf=True),
-    Row("files, interleave, AUTOTUNE", "file", FILES, partial(interleaved, parallel=True), beside_tf=True),
+    Row("inputs of flat_map", "input", INPUTS, flat_mapped, in_tf_data=True),
+    Row("inputs of flat_map, slices", "input", INPUTS, slices, in_tf_data=True),
+    Row("inputs of flat_map, mapped", "input", INPUTS, mapped_inputs, in_tf_data=True),
+    Row("inputs of flat_map, windows", "input", INPUTS, windows, in_tf_data=True),
+    Row("inputs of flat_map, sliding windows", "window", INPUTS, sliding, in_tf_data=True),
+    Row("inputs of flat_map, sliding windows of dicts", "window", INPUTS, sliding_zipped, in_tf_data=True),
+    Row("files in one", "file", FILES, in_one, in_tf_data=True),
+    Row("files, interleave", "file", FILES, interleaved, in_tf_data=True),
+    Row("files, interleave, mapped", "file", FILES, parsed_inputs, in_tf_data=True),
+    Row("files, interleave, labelled, AUTOTUNE", "file", FILES, labelled_inputs, in_tf_data=True),
+    Row("files, interleave, AUTOTUNE", "file", FILES, partial(interleaved, parallel=True), in_tf_data=True),
 )
 
 
@@ -289,11 +290,11 @@ ROWS = (
 
 
 def curve(data: Data, row: Row) -> list[tuple[int, float, float]]:
-    """Size, µs of CPU and of wall time per unit."""
+    """Return size, µs of CPU time and µs of wall time per unit."""
     found: list[tuple[int, float, float]] = []
     for size in row.sizes:
         ds, units = row.make(data, size)
-        one_pass(ds)  # traces, compiles, fills what is kept
+        one_pass(ds)  # traces, compiles, fills caches
         passes = [one_pass(ds)]
         while len(passes) < TURNS and passes[0][1] < SECONDS:
             passes.append(one_pass(ds))
@@ -305,18 +306,16 @@ def curve(data: Data, row: Row) -> list[tuple[int, float, float]]:
 
 
 def one_pass(ds: Any) -> tuple[float, float]:
-    """Seconds of CPU, of all threads, and of wall time."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in ds:
-        pass
-    return time.process_time() - cpu, time.perf_counter() - wall
+    """Return the seconds of CPU time, of all threads, and of wall time."""
+    wall, cpu = timed(lambda: drain(ds))
+    return cpu, wall
 
 
 def exponent(points: Sequence[tuple[int, float, float]]) -> float:
-    """How the cost grows from its least to the last size; 0 where that is the cheapest."""
+    """Return the exponent of the cost from its minimum to the last size, or 0 if the last size is the cheapest."""
     size, cost, _ = min(points, key=lambda point: point[1])
-    last, dearest, _ = points[-1]
-    return math.log(dearest / cost) / math.log(last / size) if last > size else 0.0
+    last, last_cost, _ = points[-1]
+    return math.log(last_cost / cost) / math.log(last / size) if last > size else 0.0
 
 
 def penstock(row: Row) -> list[tuple[int, float, float]]:
@@ -335,21 +334,21 @@ SIDES = {"penstock": penstock, "tf.data": tf_data}
 
 
 def measured(side: str, row: Row) -> list[tuple[int, float, float]]:
-    """In a process of its own, so that no row finds what another has left."""
+    """Measure a row in its own process, so that a row does not find caches of another row."""
     command = [sys.executable, sys.argv[0], "--side", side, "--row", row.name]
     command += ["--turns", str(TURNS), "--seconds", str(SECONDS)]
-    return [(int(size), cpu, wall) for size, cpu, wall in json.loads(output_of(command).splitlines()[-1])]
+    return [(int(size), cpu, wall) for size, cpu, wall in figures_of(command)]
 
 
 def show(row: Row) -> bool:
-    """Print a row; whether it is as it should be."""
+    """Print a row. Return True if the row meets the goal."""
     ours = measured("penstock", row)
     grows = exponent(ours)
     fits = row.may_grow or not grows > GOAL
     verdict = "may grow" if row.may_grow else f"≤ +{GOAL:g} {'met' if fits else 'MISSED'}"
     print(f"{row.name}: exponent {grows:+.2f}  {verdict}")
     print(f"    {line(ours)}  µs per {row.unit}", flush=True)
-    if row.beside_tf and importlib.util.find_spec("tensorflow"):
+    if row.in_tf_data and importlib.util.find_spec("tensorflow"):
         theirs = measured("tf.data", row)
         (_, cpu, wall), (_, its_cpu, its_wall) = ours[-1], theirs[-1]
         print(f"    {line(theirs)}  tf.data, exponent {exponent(theirs):+.2f}")
@@ -363,11 +362,11 @@ def line(points: Sequence[tuple[int, float, float]]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="costs that should not grow, with their exponents")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the rows whose names contain it")
-    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="passes for each point (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="longest pass (%(default)s)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run only rows whose names contain TEXT")
+    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="iterations for each point (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="longest iteration (%(default)s)")
     parser.add_argument("--side", choices=SIDES, help="measure this side alone, in this process, and print its figures")
-    parser.add_argument("--row", default="", help="of this row")
+    parser.add_argument("--row", default="", help="measure this row")
     chosen = parser.parse_args()
     TURNS, SECONDS = chosen.turns, chosen.seconds
     if chosen.side:

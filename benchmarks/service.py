@@ -1,26 +1,28 @@
-"""What does it cost to have worker processes make the elements?
+"""Measure the cost of computing elements in worker processes of the service.
 
-Pipelines, each through `distribute()` and without it, or beside what others move, in turns, in the same run:
+Each pipeline runs with `distribute()` and without it, or is compared with other services. The sides take turns in one
+run:
 
-- waiting: every element sleeps 5 ms, on 1, 2, 4 and 8 workers. Efficiency is the rate over that of the sleeps alone,
-  in turns with it in this process, times workers. Goal: ≥ 0.95.
-- computing: every element is 1 ms of plain Python, on one worker, beside the thread that asks. Goal: ≥ 0.8 of its rate.
-- sorting: every element sorts 100,000 numbers without the GIL, on as many workers as there are cores, beside as many
-  threads. Goal: ≥ 0.8 of their rate.
-- moving: batches of 19 MB, each filled by one function, on one worker, beside threads. Goal: ≥ 0.8 of their rate.
+    - waiting: each element sleeps 5 ms, on 1, 2, 4 and 8 workers. Efficiency is the rate divided by the rate of the
+      sleeps alone in this process, times workers. Goal: ≥ 0.95.
+    - computing: each element is 1 ms of plain Python, on one worker, compared with the consumer's thread. Goal: ≥ 0.8
+      of its rate.
+    - sorting: each element sorts 100,000 numbers without the GIL, on as many workers as there are cores, compared with
+      as many threads. Goal: ≥ 0.8 of their rate.
+    - moving: batches of 19 MB, each filled by one function, on one worker, compared with threads. Goal: ≥ 0.8 of their
+      rate.
+    - moving on Ray: the same batches, by one actor, compared with a plain actor of Ray that computes them, with as many
+      calls ahead. Both actors are new for each iteration. A first write to a page of Ray's store costs as much as all
+      the rest, so the two halves of an iteration are measured separately. The plain loop gets read-only views;
+      penstock returns writable arrays, and views in a second run (`Options.zero_copy`). Goal: ≥ 0.7 of its rate. Left
+      out without Ray: run it with the Python of `make service`.
+    - images: a service with as many workers as there are cores decodes and resizes 1,600 JPEGs into batches of 32. The
+      side to compare with is one worker of tf.data's service, which also has all cores, in its own process. Goal: ≥ 1.5
+      times its rate. Left out without TensorFlow: `make bench` has it.
 
-- moving on Ray: the same batches, by one actor, beside a bare actor of Ray that makes them, with as many calls ahead.
-  Both are new for each pass: pages of Ray's store that an actor writes to for the first time cost it as much as all
-  the rest, so that the halves of a pass differ. The bare loop gets views that it cannot write to; ours gets arrays of
-  its own, and once more views (`Options.zero_copy`). Goal: ≥ 0.7 of its rate. Left out without Ray: run it with the
-  python of `make service`.
-- pictures: 1,600 JPEGs decoded, resized and put into batches of 32, by a service with as many workers as there are
-  cores, beside one worker of tf.data's service, which has all cores as well, in a process of its own. Goal: ≥ 1.5
-  times its rate. Left out without TensorFlow: `make bench` has it.
+A first iteration of the same data set starts the workers before the measurement.
 
-Workers have started before anything is timed: a first pass of the same data set starts them.
-
-    python benchmarks/service.py [--turns N] [--only waiting,computing,sorting,moving,ray,pictures]
+    python benchmarks/service.py [--turns N] [--only waiting,computing,sorting,moving,ray,images]
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ import penstock as ps
 
 SLEEP = 0.005
 FLOATS = 19 * 2**20 // 4
-MOVED = 160  # batches of that: three times what Ray's store holds here
+MOVED = 160  # batches of `FLOATS`: three times the size of Ray's store here
 
 
 def sleep(x):
@@ -68,8 +70,8 @@ def seconds(dataset):
     return (time.perf_counter() - began) / count
 
 
-def beside(dataset, workers, turns):
-    """Medians of the seconds of an element: without the service, and with it."""
+def compared(dataset, workers, turns):
+    """Return the median seconds of an element without the service and with it."""
     remote = dataset.distribute(workers=workers)
     here, there = [], []
     seconds(remote)
@@ -80,7 +82,7 @@ def beside(dataset, workers, turns):
 
 
 def alone():
-    """The seconds that a sleep of `SLEEP` really takes now."""
+    """Return the seconds that a sleep of `SLEEP` takes now."""
     began = time.perf_counter()
     for x in range(200):
         sleep(x)
@@ -101,19 +103,19 @@ def waiting(turns):
 
 
 def computing(turns):
-    here, there = beside(ps.Dataset.range(400).map(compute), 1, turns)
+    here, there = compared(ps.Dataset.range(400).map(compute), 1, turns)
     print(f"computing, 1 worker: {here * 1e3:.2f} ms here, {there * 1e3:.2f} ms there, {here / there:.2f} of its rate")
 
 
 def sorting(turns):
     workers = os.cpu_count()
     dataset = ps.Dataset.range(400).map(order, num_parallel_calls=workers, executor="thread")
-    here, there = beside(dataset, workers, turns)
+    here, there = compared(dataset, workers, turns)
     print(f"sorting, {workers} workers: {here * 1e3:.2f} ms here, {there * 1e3:.2f} ms there, {here / there:.2f} of it")
 
 
 def moving(turns):
-    here, there = beside(ps.Dataset.range(40).map(fill, num_parallel_calls=1, executor="thread"), 1, turns)
+    here, there = compared(ps.Dataset.range(40).map(fill, num_parallel_calls=1, executor="thread"), 1, turns)
     print(
         f"moving 19 MB, 1 worker: {here * 1e3:.1f} ms here, {there * 1e3:.1f} ms there, {here / there:.2f} of its rate"
     )
@@ -130,7 +132,7 @@ def on_ray(turns):
             return fill(x)
 
     def bare(ahead=4):
-        """Seconds of an element by an actor of its own, for the first half of them and for the second."""
+        """Return the seconds of an element by a plain actor, for the first half of the elements and for the second."""
         actor = Bare.remote()
         waiting = [actor.fill.remote(x) for x in range(ahead)]
         times = []
@@ -175,17 +177,17 @@ input()
 """
 
 
-def pictures(turns):
+def images(turns):
     import tensorflow as tf
-    from _common.jpeg_pipelines import BATCH, penstock_pictures, tf_data_pictures
+    from _common.jpeg_pipelines import BATCH, penstock_images, tf_data_images
 
-    service = ps.service.start(os.cpu_count())  # its workers stay, as those of tf.data's do
-    ours = penstock_pictures(floats=False).batch(BATCH).distribute(service)
+    service = ps.service.start(os.cpu_count())  # its workers keep running, like those of tf.data's service
+    ours = penstock_images(floats=False).batch(BATCH).distribute(service)
     command = [sys.executable, "-c", TF_WORKER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         try:
             target = running.stdout.readline().strip()
-            theirs = tf_data_pictures(floats=False).batch(BATCH)
+            theirs = tf_data_images(floats=False).batch(BATCH)
             mode = tf.data.experimental.service.ShardingPolicy.OFF
             theirs = theirs.apply(tf.data.experimental.service.distribute(mode, target)).prefetch(tf.data.AUTOTUNE)
             seconds(ours), seconds(theirs)
@@ -196,7 +198,7 @@ def pictures(turns):
     there, here = (statistics.median(side) for side in zip(*pairs, strict=True))
     ratios = sorted(one / other for one, other in pairs)
     print(
-        f"pictures, {os.cpu_count()} processes: {there * 1e3:.1f} ms a batch by tf.data's service, {here * 1e3:.1f} ms "
+        f"images, {os.cpu_count()} processes: {there * 1e3:.1f} ms a batch by tf.data's service, {here * 1e3:.1f} ms "
         f"by ours, {statistics.median(ratios):.2f} times its rate ({ratios[0]:.2f} to {ratios[-1]:.2f})"
     )
 
@@ -207,14 +209,14 @@ PARTS = {
     "sorting": (sorting, None),
     "moving": (moving, None),
     "ray": (on_ray, "ray"),
-    "pictures": (pictures, "tensorflow"),
+    "images": (images, "tensorflow"),
 }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--only", default=",".join(PARTS), help="parts of it, with commas between them")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts to run, separated by commas")
     chosen = parser.parse_args()
     for name in chosen.only.split(","):
         part, needs = PARTS[name]

@@ -1,44 +1,43 @@
-"""How fast is a saved data set read back?
+"""Measure how fast a saved data set is read back.
 
-3000 pictures of 224×224×3 bytes with their labels, saved without compression, 431 MiB → load → batch 32
+    3000 images of 224×224×3 bytes with their labels, saved without compression, 431 MiB → load → batch 32
 
-Every pass opens the folder anew, so that all checksums are looked at; the files are in the page cache. `cat` is what
-reading costs at least: it reads the bytes of the same files into one buffer. tf.data reads the same elements as its own
-`save` wrote them, and as its `snapshot` did. Batches of penstock are views of the mapped files. Goals: ≥ 0.7 of cat,
-≥ 3 times tf.data.
+Each iteration opens the folder again, which verifies all checksums. The files are in the page cache. `cat` is the lower
+bound of reading: it reads the bytes of the same files into one buffer. tf.data reads the same elements from its own
+`save`, and from its `snapshot`. Batches of penstock are views of the mapped files. Goals: ≥ 0.7 of cat, ≥ 3 times the
+rate of tf.data.
 
     python benchmarks/snapshot.py [--pairs N]
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common.duel import Pass, Side, data_folder, duel
+from _common.duel import Pass, Side, checked, data_folder, duel, written_once
 
 COUNT, SHAPE, BATCH = 3000, (224, 224, 3), 32
 BUFFER = 1 << 23
 _FOLDER = data_folder() / f"snapshot-{COUNT}"
 
 
-def pictures() -> Iterator[tuple[np.ndarray, int]]:
-    """Noise: no compression would make it smaller."""
+def noise_images() -> Iterator[tuple[np.ndarray, int]]:
+    """Yield noise, which no compression would make smaller."""
     rng = np.random.default_rng(0)
     for number in range(COUNT):
         yield rng.integers(0, 256, SHAPE, np.uint8), number
 
 
 def saved() -> Path:
-    """The folder that penstock wrote; made at the first call."""
+    """Return the folder that penstock wrote. The first call writes it."""
     import penstock as ps
 
     folder = _FOLDER / "penstock"
     if not (folder / "manifest.json").exists():
-        ps.Dataset.from_generator(pictures).save(folder)
+        ps.Dataset.from_generator(noise_images).save(folder)
     return folder
 
 
@@ -66,35 +65,25 @@ def cat() -> Pass:
 def tf_saved() -> Pass:
     import tensorflow as tf
 
-    folder = _FOLDER / "tf-saved"
-    if not folder.exists():
-        _tf_pictures().save(_emptied(folder.with_suffix(".unfinished")))
-        folder.with_suffix(".unfinished").rename(folder)
+    folder = written_once(_FOLDER / "tf-saved", lambda folder: _tf_images().save(str(folder)))
     return lambda: _pass(tf.data.Dataset.load(str(folder)).batch(BATCH).as_numpy_iterator())
 
 
 def tf_snapshot() -> Pass:
     folder = _FOLDER / "tf-snapshot"
-    ds = _tf_pictures().snapshot(str(folder), compression=None).batch(BATCH)
+    ds = _tf_images().snapshot(str(folder), compression=None).batch(BATCH)
     return lambda: _pass(ds.as_numpy_iterator())
 
 
-def _tf_pictures() -> Any:
+def _tf_images() -> Any:
     import tensorflow as tf
 
     specs = (tf.TensorSpec(SHAPE, tf.uint8), tf.TensorSpec((), tf.int64))
-    return tf.data.Dataset.from_generator(pictures, output_signature=specs)
-
-
-def _emptied(folder: Path) -> str:
-    shutil.rmtree(folder, ignore_errors=True)
-    return str(folder)
+    return tf.data.Dataset.from_generator(noise_images, output_signature=specs)
 
 
 def _pass(batches: Iterable[Any]) -> int:
-    count = sum(len(images) for images, _ in batches)
-    assert count == COUNT, f"{count} of {COUNT} pictures"
-    return count
+    return checked(lambda: sum(len(images) for images, _ in batches), COUNT)()
 
 
 if __name__ == "__main__":

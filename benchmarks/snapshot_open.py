@@ -1,8 +1,8 @@
-"""How long does it take to open a saved data set of 10 000 chunks?
+"""Measure the time to open a saved data set of 10 000 chunks.
 
-From the name of its folder to the first element, by number, in a new process each time: the manifest is parsed, pyarrow
-is loaded, the first chunk is mapped and its checksums are looked at. A chunk has 32 MiB, as those have that are
-written; all are links to one. Goal: at most 200 ms.
+The time is from the name of the folder to the first element, by number, in a new process each time. It includes parsing
+the manifest, importing pyarrow, mapping the first chunk and verifying its checksums. A chunk has 32 MiB, the usual
+size; all files are links to one chunk. Goal: at most 200 ms.
 
     python benchmarks/snapshot_open.py [--runs N]
 """
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -20,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from _common.duel import data_folder
+from _common.duel import data_folder, output_of, written_once
 from _common.table import Row, print_table
 
 import penstock as ps
@@ -30,26 +28,24 @@ CHUNKS, MOST_SECONDS = 10_000, 0.2
 
 
 def saved() -> Path:
-    """The folder of the data set; made at the first call."""
-    folder = data_folder() / f"chunks-{CHUNKS}"
-    if not folder.exists():
-        unfinished = folder.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        array = np.zeros((32, 1 << 20), np.uint8)
-        ps.Dataset.from_tensors(array).save(unfinished)
-        manifest = read_manifest(str(unfinished))
-        (chunk,) = manifest.chunks
-        names = [f"{manifest.run}/link-{number:05d}.arrow" for number in range(CHUNKS)]
-        for name in names:
-            os.link(unfinished / chunk.file, unfinished / name)
-        links = tuple(replace(chunk, file=name) for name in names)
-        write_manifest(str(unfinished), replace(manifest, chunks=links), replace=True)
-        unfinished.rename(folder)
-    return folder
+    """Return the folder of the data set. The first call writes it."""
+    return written_once(data_folder() / f"chunks-{CHUNKS}", _write)
+
+
+def _write(folder: Path) -> None:
+    array = np.zeros((32, 1 << 20), np.uint8)
+    ps.Dataset.from_tensors(array).save(folder)
+    manifest = read_manifest(str(folder))
+    (chunk,) = manifest.chunks
+    names = [f"{manifest.run}/link-{number:05d}.arrow" for number in range(CHUNKS)]
+    for name in names:
+        os.link(folder / chunk.file, folder / name)
+    links = tuple(replace(chunk, file=name) for name in names)
+    write_manifest(str(folder), replace(manifest, chunks=links), replace=True)
 
 
 def seconds() -> tuple[float, float]:
-    """(wall time, CPU time) from the name to the first element, in this process."""
+    """Return the wall time and CPU time from the name to the first element, in this process."""
     folder = saved()
     start, cpu = time.perf_counter(), time.process_time()
     ds = ps.Dataset.load(folder)
@@ -61,14 +57,14 @@ def seconds() -> tuple[float, float]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="processes (%(default)s)")
-    parser.add_argument("--once", action="store_true", help="open it in this process, and print the seconds")
+    parser.add_argument("--once", action="store_true", help="open the data set in this process, and print the seconds")
     chosen = parser.parse_args()
     if chosen.once:
         print(*seconds())
     else:
         saved()
         command = [sys.executable, sys.argv[0], "--once"]
-        runs = [subprocess.check_output(command, text=True).split() for _ in range(chosen.runs)]
+        runs = [output_of(command).split() for _ in range(chosen.runs)]
         found = [float(wall) for wall, _ in runs]
         row = Row(
             workload=f"open {CHUNKS} chunks",

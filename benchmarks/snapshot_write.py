@@ -1,11 +1,11 @@
-"""What does it cost to write a snapshot beside the pass that makes it?
+"""Measure the cost of writing a snapshot during an iteration.
 
-pictures: 500×375 JPEGs in TFRecords → parse, decode, resize 224×224 bytes → batch 32 → snapshot, 241 MB
-records: TFRecords of 3 KB → parse 768 floats and a number, × 2 + 1 → snapshot → batch 128, 123 MB
+    images: 500×375 JPEGs in TFRecords → parse, decode, resize 224×224 bytes → batch 32 → snapshot, 241 MB
+    records: TFRecords of 3 KB → parse 768 floats and a number, × 2 + 1 → snapshot → batch 128, 123 MB
 
-A ratio is the CPU time of a pass that writes, all files synced, over that of a pass without the snapshot; the two take
-turns in one process, whose threads do all the work. Goal: at most 1.1. Nothing is compressed, and each snapshot is
-deleted before the next is written.
+A ratio is the CPU time of an iteration that writes and syncs all files, divided by that of an iteration without the
+snapshot. The two take turns in one process, whose threads do all the work. Goal: at most 1.1. Nothing is compressed,
+and each snapshot is deleted before the next is written.
 
     python benchmarks/snapshot_write.py [--turns N]
 """
@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from _common.duel import cpu_seconds, data_folder
+from _common.duel import data_folder, drain, timed, written_once
 from _common.photographs import COUNT, photographs, shards
 from _common.table import Row, print_table, rate
 
@@ -31,7 +30,7 @@ SIZE, BATCH = (224, 224), 32
 RECORDS, FLOATS = 40_000, 768
 
 
-def pictures() -> Any:
+def images() -> Any:
     features = {"image": ps.io.FixedLenFeature((), bytes), "label": ps.io.FixedLenFeature((), np.int64)}
 
     def prepare(record: bytes) -> Any:
@@ -54,26 +53,24 @@ def records() -> Any:
 
 
 def _records() -> Path:
-    path = data_folder() / f"records-{RECORDS}.tfrecord"
-    if not path.exists():
-        unfinished = path.with_suffix(".unfinished")
+    def write(path: Path) -> None:
         rng = np.random.default_rng(0)
-        with ps.io.TFRecordWriter(str(unfinished)) as writer:
+        with ps.io.TFRecordWriter(str(path)) as writer:
             for number in range(RECORDS):
                 writer.write(ps.io.encode_example({"x": rng.random(FLOATS, np.float32), "y": number}))
-        unfinished.rename(path)
-    return path
+
+    return written_once(data_folder() / f"records-{RECORDS}.tfrecord", write)
 
 
 def compared(name: str, plain: Any, batch: int | None, elements: int, turns: int) -> Row:
-    """A row of the table: passes that write beside passes that do not."""
+    """Return a row of the table: iterations that write, compared with iterations that do not."""
     folder = data_folder() / "snapshot-written"
     sides = [plain.snapshot(str(folder), compression=None), plain]
     found: list[list[tuple[float, float]]] = [[], []]
-    for turn in range(-1, turns):  # the first warms up
+    for turn in range(-1, turns):  # the first turn warms up
         for side, ds in enumerate(sides):
             shutil.rmtree(folder, ignore_errors=True)
-            measured = _pass(ds if batch is None else ds.batch(batch))
+            measured = timed(lambda: drain(ds if batch is None else ds.batch(batch)))  # noqa: B023  # called at once
             if turn >= 0:
                 found[side].append(measured)
     shutil.rmtree(folder, ignore_errors=True)
@@ -91,21 +88,13 @@ def compared(name: str, plain: Any, batch: int | None, elements: int, turns: int
     )
 
 
-def _pass(ds: Any) -> tuple[float, float]:
-    """Seconds by the clock and of the processors."""
-    cpu, start = cpu_seconds(), time.perf_counter()
-    for _ in ds:
-        pass
-    return time.perf_counter() - start, cpu_seconds() - cpu
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="passes that write a snapshot beside passes that do not")
-    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="passes of each side (%(default)s)")
+    parser = argparse.ArgumentParser(description="iterations with and without writing a snapshot")
+    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="iterations of each side (%(default)s)")
     chosen = parser.parse_args()
     print_table(
         [
-            compared("snapshot of pictures", pictures(), None, COUNT, chosen.turns),
+            compared("snapshot of images", images(), None, COUNT, chosen.turns),
             compared("snapshot of records", records(), 128, RECORDS, chosen.turns),
         ]
     )

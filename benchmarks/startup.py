@@ -1,9 +1,9 @@
-"""How long from the start of a process to the first batch?
+"""Measure the time from the start of a process to the first batch.
 
-Pipelines of the other benchmarks, in fresh processes: Python's start, imports, the plan, and everything until the first
-batch is there. Seconds are wall time; ratios below 1 are good. Goals: at most 3 seconds for each pipeline, and of
-photographs 0.5 of TensorFlow's time. On a noisy machine compare the CPU columns first: they are of all that ran until
-then, children apart.
+The pipelines of other benchmarks run in new processes. The time includes Python's start, imports, the plan, and all
+work until the first batch. Seconds are wall time; ratios below 1 are good. Goals: at most 3 seconds for each pipeline,
+and for photographs 0.5 of TensorFlow's time. On a noisy machine compare the CPU columns first: they count all threads
+until then, without child processes.
 
     python benchmarks/startup.py [--pairs N]
 """
@@ -22,7 +22,7 @@ from typing import Any
 from _autotune.allowed import allowed_row
 from _common import augment_pipelines, click_pipelines, jpeg_pipelines, thumbnail_pipelines
 from _common.clicks import clicks
-from _common.duel import PAIRS, installed, output_of
+from _common.duel import PAIRS, figures_of, installed
 from _common.photographs import photographs
 from _common.table import Row, print_table
 from _common.thumbnails import thumbnails
@@ -41,25 +41,24 @@ PIPELINES = {**OURS, TF_JPEG: jpeg_pipelines.tf_data}
 
 @dataclass(frozen=True)
 class First:
-    """What a first batch took, from the start of its process on: seconds, and CPU seconds of that process."""
+    """Time to a first batch from the start of its process: seconds, and CPU seconds of that process."""
 
     wall: float
     cpu: float
 
 
 def first_batch(pipeline: str) -> First:
-    """Of a process that makes one batch.
+    """Measure a process that computes one batch.
 
-    The clock is the system's monotonic one, which child and parent share, so that ending the process is not counted.
+    Child and parent share the system's monotonic clock, so the end of the process is not counted.
     """
     start = time.monotonic()
-    printed = output_of([sys.executable, sys.argv[0], "--side", pipeline])
-    end, cpu = json.loads(printed.splitlines()[-1])
+    end, cpu = figures_of([sys.executable, sys.argv[0], "--side", pipeline])
     return First(end - start, cpu)
 
 
 def make(pipeline: str) -> None:
-    """Make the first batch, and print when that was, and the CPU time until then."""
+    """Compute the first batch, and print the time and the CPU time at that moment."""
     next(iter(PIPELINES[pipeline]()))
     print(json.dumps([time.monotonic(), time.process_time()]))
 
@@ -77,15 +76,15 @@ def main() -> None:
     rows = [alone(name, [first_batch(name) for _ in range(chosen.pairs)]) for name in OURS]
     notes = ["left out: tensorflow is not installed"]
     if installed("tensorflow"):
-        rows, notes = rows + beside_tensorflow(chosen.pairs), []
+        rows, notes = rows + with_tensorflow(chosen.pairs), []
     print_table(rows, notes)
 
 
-def beside_tensorflow(pairs: int) -> list[Row]:
-    first_batch(TF_JPEG)  # reads its libraries from disk once, so that no run pays for that
+def with_tensorflow(pairs: int) -> list[Row]:
+    first_batch(TF_JPEG)  # reads TensorFlow's libraries from disk, so that no measured run does
     pairs_of = [(first_batch(JPEG), first_batch(TF_JPEG)) for _ in range(pairs)]
     ours, theirs = ([*side] for side in zip(*pairs_of, strict=True))
-    return [beside(ours, theirs, 0.5)]
+    return [compared(ours, theirs, 0.5)]
 
 
 def alone(pipeline: str, found: list[First]) -> Row:
@@ -93,7 +92,7 @@ def alone(pipeline: str, found: list[First]) -> Row:
     return replace(row, cpu_penstock=_microseconds(found))
 
 
-def beside(ours: list[First], theirs: list[First], goal: float) -> Row:
+def compared(ours: list[First], theirs: list[First], goal: float) -> Row:
     return Row(
         workload=f"first batch: {JPEG}",
         penstock=f"{median(first.wall for first in ours):.2f} s",

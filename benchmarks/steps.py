@@ -1,12 +1,13 @@
-"""What does each step cost per element of its own, beside tf.data's?
+"""Measure the cost of each step per element, in penstock and tf.data.
 
-For numbers, or for short sequences where a step is about those, with functions that do next to nothing: the CPU time of
-a pass with the step less that of a pass without it, per element that goes in. No Python loop over elements is part of
-it: penstock's Blocks are dropped as they come, and tf.data's elements are collected by `window(1024)`. That costs some
-0.5 µs per element, so that a step which gives fewer elements than it takes, such as `batch`, looks as much better there
-than it is. The two passes take turns; the figure is the difference of their minima, the one in brackets the median of
-the differences. Goal: at most 1 µs for each step on numbers. Where a function makes a data set of each window of 32
-elements, most of the figure is the cost of a data set. Steps on dicts of 100 and of 500 columns: figures per column.
+The elements are numbers, or short sequences for steps on sequences, and the functions do almost no work. The figure is
+the CPU time of an iteration with the step, minus that of an iteration without it, per input element. No Python loop
+over elements is included: penstock's Blocks are dropped, and tf.data's elements are collected by `window(1024)`. The
+window costs about 0.5 µs per element. So a step that returns fewer elements than it takes, such as `batch`, looks that
+much better in tf.data than it is. The two iterations take turns. The figure is the difference of their minima; the
+figure in brackets is the median of the differences. Goal: at most 1 µs for each step on numbers. If a function creates
+a data set for each window of 32 elements, most of the figure is the cost of a data set. Steps on dicts of 100 and of
+500 columns have figures per column.
 
     python benchmarks/steps.py [--turns N] [--only TEXT]
 """
@@ -17,24 +18,23 @@ import argparse
 import importlib.util
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from _common.duel import output_of
+from _common.duel import figures_of, timed
 from _steps.steps import BATCH, STEPS, Step, sequences
 
 TURNS, SECONDS = 3, 0.2
-FEW, MANY = 1 << 12, 1 << 16  # elements of a pass: many where that is a matter of tenths of a second
+FEW, MANY = 1 << 12, 1 << 16  # elements of an iteration: MANY if that takes at most a few tenths of a second
 GOAL = 1.0
-NOISE = 0.05  # µs: differences below it
+NOISE = 0.05  # µs: smaller differences count as noise
 
 Found = tuple[float, float]
 
 
 def drain_penstock(dataset: Any) -> None:
-    """A pass whose Blocks are dropped, asked for as `batch(1024)` would."""
+    """Iterate with the requests of `batch(1024)` and drop the Blocks."""
     with dataset.iterator() as iterator:
         while (pulled := iterator._run.pull(BATCH)) is not None:
             if isinstance(pulled, Exception):
@@ -62,12 +62,12 @@ SIDES = {"penstock": penstock, "tf.data": tf_data}
 
 
 def measured(data: Any, drain: Callable[[Any], None], steps: Sequence[Step]) -> dict[str, Found]:
-    """µs per element and column of each step: difference of minima, median of differences."""
+    """Return µs per element and column of each step: difference of minima, median of differences."""
     found = {}
     for step in steps:
         if ONLY in step.name:
-            size, base, behind = sized(data, drain, step)
-            pairs = [(cpu(drain, base), cpu(drain, behind)) for _ in range(TURNS)]
+            size, base, with_step = sized(data, drain, step)
+            pairs = [(cpu(drain, base), cpu(drain, with_step)) for _ in range(TURNS)]
             least = min(with_step for _, with_step in pairs) - min(without for without, _ in pairs)
             typical = median(with_step - without for without, with_step in pairs)
             values = size * step.columns
@@ -76,22 +76,20 @@ def measured(data: Any, drain: Callable[[Any], None], steps: Sequence[Step]) -> 
 
 
 def sized(data: Any, drain: Callable[[Any], None], step: Step) -> tuple[int, Any, Any]:
-    """Number of elements, the data set without the step and with it, both warm."""
+    """Return the number of elements, the data set without the step and the data set with it, both warm."""
     for size in (FEW, MANY):
         base = step.base(data, size)
-        behind = step.add(data, base, size)
-        for dataset in (base, behind, behind):
+        with_step = step.add(data, base, size)
+        for dataset in (base, with_step, with_step):
             took = cpu(drain, dataset)
         if took * MANY / FEW > SECONDS:
             break
-    return size, base, behind
+    return size, base, with_step
 
 
 def cpu(drain: Callable[[Any], None], dataset: Any) -> float:
-    """CPU seconds of a pass, of all threads."""
-    start = time.process_time()
-    drain(dataset)
-    return time.process_time() - start
+    """Return the CPU seconds of an iteration, of all threads."""
+    return timed(lambda: drain(dataset))[1]
 
 
 def main() -> None:
@@ -108,8 +106,8 @@ def main() -> None:
 
 
 def figures(side: str) -> dict[str, Found]:
-    """Those of a side, from a process of its own."""
-    found: dict[str, Found] = json.loads(output_of([sys.executable, *sys.argv, "--side", side]).splitlines()[-1])
+    """Return the figures of a side from its own process."""
+    found: dict[str, Found] = figures_of([sys.executable, *sys.argv, "--side", side])
     return found
 
 
@@ -118,9 +116,9 @@ def cell(found: Found | None) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="the cost of each step of its own, per element")
-    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="pairs of passes (%(default)s)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the steps whose names contain it")
+    parser = argparse.ArgumentParser(description="the cost of each step per element")
+    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="pairs of iterations (%(default)s)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run only steps whose names contain TEXT")
     parser.add_argument("--side", choices=SIDES, help="measure this side alone, in this process, and print its figures")
     chosen = parser.parse_args()
     TURNS, ONLY = chosen.turns, chosen.only

@@ -1,11 +1,12 @@
-"""Do the builders of penstock.catalog and those of tensorflow-datasets make the same of the same downloads?
+"""Check that builders of penstock.catalog and of tensorflow-datasets prepare the same data from the same downloads.
 
     python benchmarks/tfds_builders.py [NAME …]
 
-Needs the bench environment, with tensorflow-datasets, and for some sets scipy and pydub, but no network: both are given
-the small archives of `tests/catalog/archives.py`. Each reads what the other has prepared, through its metadata alone.
-Compared are the values of all examples, their order, names of classes, supervised keys, homepage, citation, release
-notes, and the features on disk; descriptions are in other words. Exits with 1 where something differs.
+The program needs the bench environment with tensorflow-datasets, and for some data sets scipy and pydub, but no
+network: both sides get the small archives of `tests/catalog/archives.py`. Each side reads the other's data set through
+its metadata alone. The program compares the values of all examples, their order, class names, supervised keys,
+homepage, citation, release notes, and the features on disk. Descriptions have other words and are not compared. The
+exit status is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core.download import extractor, resource
 from tests.catalog.archives import CASES
-from tfds_interop import differences, plain, without_docs
+from tfds_interop import differences, plain
 
 from penstock import catalog
 from penstock.catalog.registry import builder_class
 
 tfds.disable_progress_bar()
-# What tfds's builders read with.
+# packages that tfds's builders need to read their archives
 NEEDS = {"svhn_cropped": ["scipy"], "oxford_flowers102": ["scipy"], "speech_commands": ["pydub", "audioop"]}
 
 
 class Downloads:
-    """Stands for tfds's download manager: gives files of a folder by the last part of their address."""
+    """Replacement for tfds's download manager: returns files of a folder by the last part of their address."""
 
     def __init__(self, folder):
         self._folder, self.downloaded_size, self.manual_dir = folder, 0, folder
@@ -76,7 +77,7 @@ class Downloads:
 
 @contextmanager
 def as_small(name, counts):
-    """Have both sides expect so many examples, or corrupt files, as there are in the small archives."""
+    """Make both sides expect the numbers of examples and corrupt files of the small archives."""
     from tensorflow_datasets.image_classification import cats_vs_dogs, mnist
 
     from penstock.catalog.builders import cats_vs_dogs as our_cats_vs_dogs
@@ -93,7 +94,7 @@ def as_small(name, counts):
 
 
 def theirs(name, folder, files):
-    """tfds's builder of `name`, prepared."""
+    """Return tfds's builder of `name`, prepared."""
     downloads = Path(folder, "downloads")
     downloads.mkdir()
     for file, content in files.items():
@@ -101,7 +102,7 @@ def theirs(name, folder, files):
     made = tfds.builder(name, data_dir=str(Path(folder, "theirs")))
     made._make_download_manager = lambda **_: Downloads(downloads)
     walk, listdir = tf.io.gfile.walk, tf.io.gfile.listdir
-    with (  # caltech101 draws from what is listed
+    with (  # caltech101 chooses random examples from these lists
         patch.object(tf.io.gfile, "listdir", lambda path: sorted(listdir(path))),
         patch.object(tf.io.gfile, "walk", lambda path: ((at, inner, sorted(names)) for at, inner, names in walk(path))),
     ):
@@ -110,7 +111,7 @@ def theirs(name, folder, files):
 
 
 def ours(name, folder, files):
-    """The builder of `name` in penstock, prepared."""
+    """Return penstock's builder of `name`, prepared."""
     kind = builder_class(name.partition("/")[0])
     given = Path(folder, "given")
     given.mkdir()
@@ -123,8 +124,17 @@ def ours(name, folder, files):
     return made
 
 
+def without_docs(entry):
+    """Return an entry of features.json without its descriptions, which have other words in penstock."""
+    return {
+        key: without_docs(value) if isinstance(value, dict) else value
+        for key, value in entry.items()
+        if key not in ("description", "valueRange")
+    }
+
+
 def compare(name, folder):
-    """What differs of one data set."""
+    """Return the differences of one data set, and print them."""
     case = CASES[name]()
     files = case.files
     with as_small(name, {split: len(examples) for split, examples in case.wanted.items()}):
@@ -132,7 +142,7 @@ def compare(name, folder):
     found = []
     for what in ("supervised_keys", "homepage", "citation", "version", "full_name", "release_notes"):
         pair = ["".join(str(getattr(made.info, what)).split()) for made in (mine, other)]
-        if pair[0] not in pair[1]:  # one citation of tfds's begins with the title of its file
+        if pair[0] not in pair[1]:  # one citation of tfds starts with the title of its file
             found.append(f"info.{what}: {pair[0]!r} and {pair[1]!r}")
     entries = [without_docs(json.loads(Path(made.data_path, "features.json").read_text())) for made in (mine, other)]
     if entries[0] != entries[1]:
@@ -145,7 +155,7 @@ def compare(name, folder):
     if set(mine.info.splits) != set(other.info.splits):
         found.append(f"splits: {sorted(mine.info.splits)} and {sorted(other.info.splits)}")
     for split in mine.info.splits:
-        for path in (mine.data_path, Path(other.data_path)):  # both read either
+        for path in (mine.data_path, Path(other.data_path)):  # each library reads both folders
             left = [plain(row) for row in catalog.builder_from_directory(path).as_dataset(split)]
             read = tfds.builder_from_directory(str(mine.data_path if path != mine.data_path else other.data_path))
             right = [plain(row) for row in read.as_dataset(split=split)]
@@ -160,7 +170,7 @@ def compare(name, folder):
 
 
 def compare_image_folder(folder):
-    """What differs where both read the same folder of pictures."""
+    """Return the differences if both libraries read the same folder of images, and print them."""
     from tests.catalog.archives import jpeg
 
     for number, name in enumerate(f"{split}/{kind}/{n}.jpg" for split in "ab" for kind in "yx" for n in range(9)):
@@ -185,7 +195,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             missing = [module for module in NEEDS.get(name, ()) if find_spec(module) is None]
             if missing:
-                print(f"{name}: not compared, for want of {', '.join(missing)}")
+                print(f"{name}: not compared: {', '.join(missing)} not installed")
                 continue
             compared += 1
             try:

@@ -1,12 +1,12 @@
-"""Do tensorflow-datasets and penstock.catalog read what the other has prepared, value for value?
+"""Check that tensorflow-datasets and penstock.catalog read each other's data sets, value for value.
 
     python benchmarks/tfds_interop.py
 
-Needs the bench environment, with tensorflow-datasets, and no network: each side prepares the same examples, with all
-connectors, by a builder of its own; then each reads the folder of the other, through its metadata alone
-(`builder_from_directory`). Compared are values, dtypes, names of classes, supervised keys, lengths of shards, the order
-of the examples, and slices of splits. tfds also writes ArrayRecord and Parquet, which are read here. Exits with 1 where
-something differs.
+The program needs the bench environment with tensorflow-datasets, and no network. Each side prepares the same examples,
+with all connectors, by its own builder. Then each side reads the other's folder through its metadata alone
+(`builder_from_directory`). The program compares values, dtypes, class names, supervised keys, lengths of shards, the
+order of the examples, and slices of splits. penstock also reads ArrayRecord and Parquet written by tfds. The exit
+status is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -36,35 +36,38 @@ def random(number):
     return np.random.default_rng(number)
 
 
-def picture(number, height=5, width=7, channels=3, dtype=np.uint8):
+def random_image(number, height=5, width=7, channels=3, dtype=np.uint8):
     if dtype == np.float32:
         return random(number).random((height, width, channels)).astype(np.float32)
     return random(number).integers(0, np.iinfo(dtype).max, (height, width, channels), dtype, endpoint=True)
 
 
 def connectors(made):
-    """Name → (feature, function from the number of an example to its value); `made` has the features of one side."""
+    """Return name → (feature, function from the number of an example to its value), with the features of `made`."""
     box = made.BBox if made is ours else theirs.BBox
     return {
-        "image_png": (made.Image(shape=(None, None, 3)), lambda n: picture(n, 3 + n % 4)),
-        "image_gray": (made.Image(shape=(5, 7, 1)), lambda n: picture(n, channels=1)),
-        "image_rgba": (made.Image(shape=(5, 7, 4)), lambda n: picture(n, channels=4)),
-        "image_16": (made.Image(shape=(5, 7, 1), dtype=np.uint16), lambda n: picture(n, channels=1, dtype=np.uint16)),
+        "image_png": (made.Image(shape=(None, None, 3)), lambda n: random_image(n, 3 + n % 4)),
+        "image_gray": (made.Image(shape=(5, 7, 1)), lambda n: random_image(n, channels=1)),
+        "image_rgba": (made.Image(shape=(5, 7, 4)), lambda n: random_image(n, channels=4)),
+        "image_16": (
+            made.Image(shape=(5, 7, 1), dtype=np.uint16),
+            lambda n: random_image(n, channels=1, dtype=np.uint16),
+        ),
         "image_float": (
             made.Image(shape=(5, 7, 1), dtype=np.float32),
-            lambda n: picture(n, channels=1, dtype=np.float32),
+            lambda n: random_image(n, channels=1, dtype=np.float32),
         ),
         "image_jpeg_bytes": (
             made.Image(shape=(None, None, 3), encoding_format="jpeg"),
-            lambda n: ps.image.encode_jpeg(picture(n, 16, 24)),
+            lambda n: ps.image.encode_jpeg(random_image(n, 16, 24)),
         ),
         "image_any": (
             made.Image(shape=(None, None, 3), encoding_format=None),
-            lambda n: ps.image.encode_png(picture(n)),
+            lambda n: ps.image.encode_png(random_image(n)),
         ),
         "labeled_image": (
             made.LabeledImage(labels=["ground", "cat", "dog"], shape=(None, None, 1)),
-            lambda n: (picture(n, channels=1) % 3).astype(np.uint8),
+            lambda n: (random_image(n, channels=1) % 3).astype(np.uint8),
         ),
         "class_label": (made.ClassLabel(names=["zero", "one", "two"]), lambda n: ["zero", 1, "two"][n % 3]),
         "class_number": (made.ClassLabel(num_classes=50), lambda n: n),
@@ -97,7 +100,7 @@ def connectors(made):
         "sequence_text": (made.Sequence(made.Text()), lambda n: [f"w{i}" for i in range(n % 4)]),
         "sequence_images": (
             made.Sequence(made.Image(shape=(5, 7, 3))),
-            lambda n: [picture(n + i) for i in range(n % 3)],
+            lambda n: [random_image(n + i) for i in range(n % 3)],
         ),
         "sequence_dict": (
             made.Sequence({"bbox": made.BBoxFeature(), "label": made.ClassLabel(names=["a", "b"]), "id": made.Text()}),
@@ -124,7 +127,7 @@ def connectors(made):
             ),
             lambda n: {"inner": {"value": n, "name": str(n)}, "flag": n % 2 == 1},
         ),
-        "video": (made.Video(shape=(None, 5, 7, 3)), lambda n: [picture(n + i) for i in range(1 + n % 3)]),
+        "video": (made.Video(shape=(None, 5, 7, 3)), lambda n: [random_image(n + i) for i in range(1 + n % 3)]),
         "audio": (
             made.Audio(shape=(None,), dtype=np.int16, sample_rate=8000),
             lambda n: np.arange(n, dtype=np.int16),
@@ -142,9 +145,9 @@ def connectors(made):
     }
 
 
-# What tfds cannot write or read itself, so that there is nothing to compare with.
+# Features that tfds cannot write or read itself, so that there is nothing to compare.
 NOT_COMPARED = {
-    "audio_zlib": "tfds's Audio stores arrays that it is given without encoding them, and fails",
+    "audio_zlib": "tfds's Audio stores given arrays without encoding them, and fails",
 }
 
 
@@ -181,7 +184,7 @@ class Everything(catalog.Builder):
 
 
 def tfds_builder(folder):
-    """All connectors, written by tfds."""
+    """Return a tfds builder with all connectors."""
 
     class Everything(tfds.core.GeneratorBasedBuilder, skip_registration=True):
         VERSION = tfds.core.Version("1.0.0")
@@ -209,7 +212,7 @@ def tfds_builder(folder):
 
 
 def plain(value):
-    """A value of either library in one form: arrays, bytes, and lists for what is ragged."""
+    """Convert a value of either library to one form: arrays, bytes, and lists for ragged values."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, tf.RaggedTensor | ps.RaggedTensor):
@@ -220,7 +223,7 @@ def plain(value):
 
 
 def differences(left, right, path=""):
-    """What of two values is not the same."""
+    """Return the differences of two values as texts."""
     if isinstance(left, dict):
         if left.keys() != right.keys():
             return [f"{path}: {sorted(left)} and {sorted(right)}"]
@@ -235,7 +238,7 @@ def differences(left, right, path=""):
 
 
 def compare(name, folder):
-    """Both libraries read `folder`; what differs."""
+    """Read `folder` with both libraries. Return the differences, and print them."""
     mine, other = catalog.builder_from_directory(folder), tfds.builder_from_directory(str(folder))
     found = []
     for split in SLICES:
@@ -271,7 +274,7 @@ def compare(name, folder):
 
 
 def read_format(folder, file_format, written):
-    """tfds writes another format of shards, which is read here."""
+    """Let tfds write another format of shards, and read it with penstock. Return the differences."""
     builder = tfds_builder(folder)(data_dir=str(Path(folder, file_format)), file_format=file_format)
     builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=4))
     mine = catalog.builder_from_directory(builder.data_dir)
@@ -304,13 +307,13 @@ def main():
         )
         other = Path(builder.data_dir)
         found += compare("written by tfds", other)
-        # The order on disk, and the metadata, of the two preparations.
+        # compare the order on disk and the metadata of the two prepared data sets
         rows = [
             [bytes(row["text"]) for row in catalog.builder_from_directory(path).as_dataset("train")]
             for path in (written.data_path, other)
         ]
         if rows[0] != rows[1]:
-            found.append("the examples lie in another order")
+            found.append("the examples have another order")
         for file_format in ("array_record", "parquet"):
             found += read_format(folder, file_format, written)
         one, two = (json.loads((path / "features.json").read_text()) for path in (written.data_path, other))

@@ -1,9 +1,9 @@
-"""Windows of tokens from a memory map, beside a data set of torch in its DataLoader without workers.
+"""Compare windows of tokens from a memory map with a data set of torch in its DataLoader without workers.
 
     ps.TokenDataset(file, np.uint16, 1024, step=1, shift=True).shuffle(ps.ALL).batch(32)
     ps.Dataset.range(COUNT).shuffle(ps.ALL).map(lambda i: (tokens[i : i + 1024], tokens[i + 1 : i + 1025])).batch(32)
 
-All sides give batches of 32 pairs (x, y) as int64, which torch's `__getitem__` converts as nanoGPT does. The figure is
+All sides return batches of 32 pairs (x, y) as int64. torch's `__getitem__` converts them like nanoGPT. The figure is
 CPU time per window. The sides take turns in one process. Goal: at most half of torch's time.
 
     python benchmarks/token_windows.py [--rounds N]
@@ -77,7 +77,7 @@ def cpu_per_window(batches: Iterable[Any]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Windows of tokens, beside torch")
+    parser = argparse.ArgumentParser(description="windows of tokens, in penstock and torch")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="measured iterations (%(default)s)")
     chosen = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,31 +1,34 @@
-"""Data sets of torchvision: torch's DataLoader against penstock.torch.DataLoader, which computes the same batches.
+"""Compare torch's DataLoader with penstock.torch.DataLoader on torchvision's data sets.
 
-    python benchmarks/torch_image_folder.py [FORM ...]           # needs torch, torchvision and psutil
+    python benchmarks/torch_image_folder.py [FORM ...]      # needs torch, torchvision and psutil
 
-Forms, each with 0 and 2 workers, shuffled, on two cores:
+Both loaders compute the same batches. The forms, each with 0 and 2 workers, shuffled, on two cores:
 
-- "resize": an ImageFolder of JPEGs of 500 x 375, Resize(256), CenterCrop(224), to normalised float32;
-- "crop": the same images, RandomResizedCrop(224), RandomHorizontalFlip, to normalised float32;
-- "jitter": as "crop", then ColorJitter(0.4, 0.4, 0.4, 0.1);
-- "augment": as "crop", then RandAugment();
-- "cifar": CIFAR-10, RandomCrop(32, padding=4), RandomHorizontalFlip, to normalised float32;
-- "python": thumbnails of 64 x 64 and a transform in pure Python after the crop, which runs as written.
+    - "resize": an ImageFolder of JPEGs of 500 x 375, Resize(256), CenterCrop(224), to normalised float32;
+    - "crop": the same images, RandomResizedCrop(224), RandomHorizontalFlip, to normalised float32;
+    - "jitter": as "crop", then ColorJitter(0.4, 0.4, 0.4, 0.1);
+    - "augment": as "crop", then RandAugment();
+    - "cifar": CIFAR-10, RandomCrop(32, padding=4), RandomHorizontalFlip, to normalised float32;
+    - "python": thumbnails of 64 x 64 and a transform in pure Python after the crop, which runs as written.
 
-First, the batches of both loaders are compared bit for bit. With workers, those of "python" may differ in their random
-numbers. Each measurement is a process of its own, and the loaders take turns. Columns: images a second in the epochs
-after the first one; seconds from iter() to the first batch, in the first epoch of the process and in later ones; the
-peak of the memory of the process and its workers together (proportional shares, MB) above that before the loader.
+First the program compares the batches of both loaders bit for bit. With workers, the batches of "python" may differ in
+their random numbers. Each measurement runs in its own process, and the loaders take turns. The columns are
+
+    - images per second in the epochs after the first one;
+    - seconds from iter() to the first batch, in the first epoch of the process and in later ones;
+    - the growth of peak memory of the process and its workers together (proportional shares, MB).
 """
 
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from importlib.util import find_spec
 from pathlib import Path
+
+from _common.duel import figures_of, output_of
 
 COUNT, EPOCHS, ROUNDS = 512, 3, 2
 PHOTO = (500, 375)
@@ -49,7 +52,7 @@ def write(folder, size):
 
 
 class Slowly:
-    """A transform as people write them: a loop in Python over a picture's values."""
+    """A transform as people write it: a loop in Python over the values of an image."""
 
     def __call__(self, image):
         total = 0
@@ -77,7 +80,7 @@ def data_set(folder, form):
     transform = v2.Compose([*steps[form], *floats])
     if form != "cifar":
         return datasets.ImageFolder(folder, transform)
-    found = datasets.CIFAR10.__new__(datasets.CIFAR10)  # without its files
+    found = datasets.CIFAR10.__new__(datasets.CIFAR10)  # without reading its files
     rng = np.random.default_rng(0)
     found.data, found.targets = rng.integers(0, 256, (CIFAR, 32, 32, 3), np.uint8), [0] * CIFAR
     found.transform, found.target_transform = transform, None
@@ -110,7 +113,7 @@ def compare(folder, form, workers):
 
 
 def memory():
-    """Proportional shares of this process and its children: shared pages are counted once."""
+    """Return the proportional memory share of this process and its children: shared pages are counted once."""
     import psutil
 
     total = 0
@@ -151,11 +154,6 @@ def measure(folder, form, workers, kind):
     print(json.dumps({**found, "memory": max([*peaks, memory()]) - before}))
 
 
-def run(*arguments):
-    command = [sys.executable, __file__, *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
 def main(forms):
     missing = [name for name in ("torch", "torchvision", "psutil") if find_spec(name) is None]
     if missing:
@@ -168,11 +166,12 @@ def main(forms):
             write(folder, FORMS[form])
             for workers in ("0", "2"):
                 if form != "python" or workers == "0":
-                    run("compare", folder, form, workers)
+                    output_of([sys.executable, __file__, "compare", folder, form, workers])
                 found = {"torch": [], "penstock": []}
                 for _ in range(ROUNDS):
                     for kind, rounds in found.items():
-                        rounds.append(json.loads(run("measure", folder, form, workers, kind).splitlines()[-1]))
+                        command = [sys.executable, __file__, "measure", folder, form, workers, kind]
+                        rounds.append(figures_of(command))
                 report(form, workers, found)
 
 

@@ -1,15 +1,16 @@
-"""What does torch's DataLoader gain by `from penstock.torch import DataLoader`?
+"""Measure the gain of `from penstock.torch import DataLoader` over torch's DataLoader.
 
     python benchmarks/torch_loader.py
 
 Two map-style data sets, batches of 32, 2 workers, shuffled, several epochs:
 
-- "python": a transform in pure Python, which holds the interpreter's lock;
-- "array": a crop, a flip and a conversion of a 256 x 256 image by numpy.
+    - "python": a transform in pure Python, which holds the interpreter lock;
+    - "array": a crop, a flip and a conversion of a 256 x 256 image by numpy.
 
-Columns: rows a second of all epochs but the first (median of the rounds, and their spread), seconds to the first batch
-of the first epoch and of a later one. Both loaders get the same data set object and take turns; workers are not
-persistent, as by torch's default: on Linux with Python below 3.14 both fork them for each epoch.
+The columns are the rows per second of all epochs except the first (median of the rounds, and their spread), and the
+seconds to the first batch, in the first epoch and in a later one. Both loaders get the same data set object and take
+turns. Workers are not persistent, which is torch's default: on Linux with Python below 3.14 both loaders fork them for
+each epoch.
 """
 
 import statistics
@@ -45,7 +46,7 @@ def data_sets():
 
 
 def epochs(loader):
-    """Seconds to the first batch, and rows a second, of each epoch."""
+    """Return the seconds to the first batch, and the rows per second, of each epoch."""
     found = []
     for _ in range(EPOCHS):
         started = time.perf_counter()

@@ -1,14 +1,15 @@
-"""Does a pipeline beside the training cost an epoch more than the longer of the two alone?
+"""Check that an epoch with a pipeline takes no longer than the longer of training alone and preparation alone.
 
-torch trains on the CPU with one thread, in one core; penstock prepares photographs (JPEGs of a TFRecord file, 500×375,
-decoded, resized to 128×128, flipped at random) in another. Measured, each in a process of its own and in turns:
+torch trains on the CPU with one thread, on one core. penstock prepares photographs on another core (JPEGs of a TFRecord
+file, 500×375, decoded, resized to 128×128, flipped at random). The program measures, each in its own process and in
+turn:
 
-- the training alone: the same batches, kept in memory, in one core;
-- the preparation alone, in one core, which is what the training leaves it of two;
-- both, in two cores: an epoch over `to_torch()`.
+    - the training alone: the same batches, stored in memory, on one core;
+    - the preparation alone, on one core, because training uses the other of two;
+    - both, on two cores: an epoch over `to_torch()`.
 
-"training longer" has a net that computes for longer than the preparation takes, "preparation longer" a small one. The
-ratio is that of both to the longer of the two alone. Goal: at most 1.05.
+"training longer" has a net that takes longer than the preparation, "preparation longer" a small net. The ratio is the
+time of both divided by the longer of the two alone. Goal: at most 1.05.
 
     python benchmarks/train_beside.py [--rounds N]      # needs torch
 """
@@ -23,7 +24,7 @@ import time
 from statistics import median
 from typing import Any
 
-from _common.duel import installed, output_of
+from _common.duel import figures_of, installed
 from _common.photographs import photographs, shards
 from _common.table import Row, print_table
 
@@ -70,7 +71,7 @@ def step_of(width: int) -> Any:
 
 
 def seconds(part: str, case: str) -> float:
-    """Of the second epoch; AUTOTUNE has found its numbers in those before."""
+    """Return the seconds of an epoch, the minimum of two after a warm-up: AUTOTUNE has converged by then."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: PARTS[part]])
     step = step_of(WIDTHS[case])
@@ -107,13 +108,13 @@ def main() -> None:
         rounds: list[dict[str, float]] = []
         for _ in range(asked.rounds):
             command = [sys.executable, sys.argv[0], "--part"]
-            rounds.append({part: json.loads(output_of([*command, part, case]).splitlines()[-1]) for part in PARTS})
+            rounds.append({part: figures_of([*command, part, case]) for part in PARTS})
         train, prepare, both = (median(one[part] for one in rounds) for part in PARTS)
         rows.append(
             Row(
                 workload=case,
                 penstock=f"{both:.2f} s",
-                peer="the longer alone",
+                peer="longer side alone",
                 theirs=f"{train:.2f} s training, {prepare:.2f} s preparation",
                 ratios=[one["both"] / max(one["training"], one["preparation"]) for one in rounds],
                 goal=1.05,

@@ -1,18 +1,20 @@
-"""Whether the profiler's verdict names a known bottleneck, and whether the change that it advises gives what it says.
+"""Check that the profiler's verdict names a known bottleneck, and that its advice gives the expected gain.
 
     python benchmarks/verdict.py [--seconds 2 10] [reading decoding python shuffle copying consumer]
     python benchmarks/verdict.py --agree 6 [--seconds 8]
 
-Each of the six is slow in one place, in two pipelines that have little else in common. Each pipeline is profiled, its
-verdict read, and the first change that this advises is made, whatever it is: the gain expected is the verdict's own.
-The gain is measured in three passes before and three after, in turn, and is that of the medians. Where nothing is
-advised, 1.0 is expected of what a user might try. Worker processes are there by then: a program starts them once.
+Each of the six cases is slow at one place, in two otherwise different pipelines. The program profiles each pipeline,
+reads the verdict, and applies the first change that the verdict advises. The expected gain is the verdict's own. The
+measured gain is the ratio of the medians of three iterations before the change and three after, in turn. If the verdict
+advises nothing, the expected gain of the change in `Case.tried` is 1.0. Worker processes are started before: a program
+starts them once.
 
-`cores` is what as many processes as there are cores, which only compute, did between the passes, as a multiple of what
-one of them does alone: on a virtual machine that shares its cores with others it is less, and no pipeline gains more.
+`cores` is a check of the machine between the iterations: the work of as many computing processes as there are cores, as
+a multiple of the work of one process alone. On a virtual machine that shares its cores it is lower, and no pipeline
+gains more.
 
-`--agree` asks all three tools, `explain(analyze=True)`, the profiler and the source of `penstock top`, about one
-pipeline in each of so many new processes: do they name the step that is slow, and the same share of waiting?
+`--agree` asks three tools about one pipeline in each of several new processes: `explain(analyze=True)`, the profiler
+and the source of `penstock top`. It checks that they name the slow step and the same share of waiting.
 """
 
 from __future__ import annotations
@@ -36,20 +38,20 @@ import penstock as ps
 from penstock import AUTOTUNE
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.changes import Changes
+from penstock.profiler.analysis.figures import Analysis
 from penstock.profiler.live.monitor import ask
-from penstock.profiler.verdict import analysis_of
 from penstock.runtime.machine.granted import granted_cpus
 
 ENDLESS = 10**9
 ROUNDS = 3
 AS_IT_IS = Changes()
-Make = Callable[[Changes, float], Any]  # the data set with a change made to it, for a pass of so many seconds
+Make = Callable[[Changes, float], Any]  # builds the data set with a change applied, for an iteration of some seconds
 
 
 class Case(NamedTuple):
-    """A pipeline; `blamed` are the steps of which one is to be named.
+    """A pipeline. The verdict has to name one of the steps `blamed`.
 
-    `tried` is what is measured where the verdict advises nothing.
+    `tried` is the change to measure if the verdict advises nothing.
     """
 
     make: Make
@@ -59,7 +61,7 @@ class Case(NamedTuple):
 
 
 def _map(change: Changes, name: str) -> dict[str, Any]:
-    """The settings of a map after a change."""
+    """Return the settings of a map after a change."""
     settings = {"num_parallel_calls": change.parallelism.get(name), "executor": change.executor.get(name)}
     return {setting: value for setting, value in settings.items() if value is not None}
 
@@ -122,13 +124,16 @@ def _words(x: Any) -> Any:
     return len({f"{int(x)} {i % 97}" for i in range(3000)})
 
 
-def _python_behind_another(change: Changes, seconds: float) -> Any:
+def _python_after_another(change: Changes, seconds: float) -> Any:
     ds = ps.Dataset.range(ENDLESS).map(lambda x: x + 1, **_map(change, "map#1"))
     return _with_prefetch(ds.map(_words, **_map(change, "map#2")).batch(32), change)
 
 
 def _shuffle(wait: float) -> Make:
-    """What is read in 80 % of the time, all of it before the first element; advised is a quarter of the buffer."""
+    """Build a shuffle that reads its whole input before the first element.
+
+    Reading takes 80 % of the time. The advice is a quarter of the buffer.
+    """
 
     def make(change: Changes, seconds: float) -> Any:
         count = int(0.8 * seconds / wait)
@@ -141,7 +146,7 @@ def _shuffle(wait: float) -> Make:
 
 
 def _copying(rows: int, batch: int) -> Make:
-    """Of batches that are larger than the processor's caches, before and after."""
+    """Build batches that are larger than the processor's caches, before and after the change."""
 
     def make(change: Changes, seconds: float) -> Any:
         large = np.ones((rows // 2 if change.faster else rows, 1024), np.float32)
@@ -167,7 +172,7 @@ CASES = {
         Case(_decoding, ("map#2",), tried=Changes(parallelism={"map#2": AUTOTUNE})),
         Case(_decoding_by_library, ("map#2",), tried=Changes(parallelism={"map#2": AUTOTUNE})),
     ),
-    "python": (Case(_python, ("map#1",)), Case(_python_behind_another, ("map#2",))),
+    "python": (Case(_python, ("map#1",)), Case(_python_after_another, ("map#2",))),
     "shuffle": (
         Case(_shuffle(0.002), ("shuffle#1",), consumer=0.003),
         Case(_shuffle(0.01), ("shuffle#1",), consumer=0.004),
@@ -181,7 +186,7 @@ CASES = {
 
 
 def measured(ds: Any, seconds: float, consumer: float) -> float:
-    """Elements a second, the start included."""
+    """Return the elements per second, including the start."""
     began = time.perf_counter()
     count = 0
     with iter(ds) as elements:
@@ -195,7 +200,7 @@ def measured(ds: Any, seconds: float, consumer: float) -> float:
 
 
 def _compute(seconds: float) -> int:
-    """How often some work was done in this time."""
+    """Return how many times a piece of work was done in this time."""
     count, until = 0, time.perf_counter() + seconds
     while time.perf_counter() < until:
         _count(3)
@@ -204,7 +209,7 @@ def _compute(seconds: float) -> int:
 
 
 def given_cores(computing: Executor) -> float:
-    """What all cores do together, as a multiple of what one does alone."""
+    """Return the work of all cores together, as a multiple of the work of one core alone."""
     alone = computing.submit(_compute, 0.3).result()
     return sum(computing.map(_compute, [0.3] * granted_cpus())) / alone
 
@@ -225,12 +230,12 @@ def _loop(image: Any) -> Any:
 
 
 def _noise(image: Any, total: Any) -> Any:
-    """Runs in the consumer's thread, where numpy's generator is seeded: the slow step."""
+    """Add noise: the slow step. It runs in the consumer's thread, because numpy's generator is seeded there."""
     return image.astype(np.float32) + np.random.normal(0.0, 1.0, image.shape), total
 
 
 def _trained(ds: Any, seconds: float) -> Any:
-    """The data set after so many seconds of training, while it runs."""
+    """Return the running iterator after some seconds of training."""
     began = time.perf_counter()
     elements = iter(ds)
     while time.perf_counter() - began < seconds:
@@ -240,7 +245,7 @@ def _trained(ds: Any, seconds: float) -> Any:
 
 
 def three_answers(seconds: float) -> list[tuple[str, str | None, str]]:
-    """For each tool its name, the step that it names, and the share of the time that the loop waited."""
+    """Return each tool's name, the step that it names, and the share of time that the consumer waited."""
     with tempfile.TemporaryDirectory() as folder:
         for number in range(64):
             Path(folder, f"{number:02}.jpg").write_bytes(_encoded(192, 240))
@@ -260,7 +265,7 @@ def three_answers(seconds: float) -> list[tuple[str, str | None, str]]:
 
 
 def _agree(runs: int, seconds: float) -> None:
-    """Print what the tools say in each run, and in how many they are right."""
+    """Print the answers of the tools in each run, and the number of runs in which all are right."""
     right = 0
     for run in range(runs):
         with ProcessPoolExecutor(1, get_context("spawn")) as new:
@@ -283,7 +288,7 @@ def main() -> None:
     head = f"{'case':<12}{'seconds':>7}  {'named':<36}{'right':<7}"
     print(f"{head}{'expected':>9}{'measured':>9}{'off by':>8}{'cores':>7}  advised", flush=True)
     with ProcessPoolExecutor(granted_cpus(), get_context("spawn")) as computing:
-        given_cores(computing)  # they start
+        given_cores(computing)  # starts the processes
         for name in chosen.cases:
             for number, case in enumerate(CASES[name], 1):
                 for seconds in chosen.seconds:
@@ -292,7 +297,7 @@ def main() -> None:
 
 def _one(name: str, case: Case, seconds: float, computing: Executor) -> None:
     shuffles = name.startswith("shuffle")
-    longest = 10 * seconds if shuffles else seconds  # its pass ends by itself
+    longest = 10 * seconds if shuffles else seconds  # an iteration over a shuffle ends by itself
     with tempfile.TemporaryDirectory() as logs:
         with ps.profiler.Profiler(logs) as profiler:
             before = measured(case.make(AS_IT_IS, seconds), longest, case.consumer)
@@ -317,10 +322,10 @@ def _one(name: str, case: Case, seconds: float, computing: Executor) -> None:
 
 
 def _advised(told: dict[str, Any], case: Case, *, filling: bool) -> Changes:
-    """The first change that a verdict advises."""
+    """Return the first change that a verdict advises."""
     if filling:
         return Changes()
-    found = [each.change for each in advice(analysis_of(told["analysis"])) if each.change.cores is None]
+    found = [each.change for each in advice(Analysis.of(told["analysis"])) if each.change.cores is None]
     if not found or told["verdict"]["gain"] == 1:
         return case.tried
     if found[0].cached_after is not None:

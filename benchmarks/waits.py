@@ -1,11 +1,11 @@
-"""Does AUTOTUNE give functions that wait what the best number of workers gives, from pass to pass, and how soon?
+"""Check that AUTOTUNE soon finds the best number of workers for functions that wait, and keeps it.
 
-Passes of about two seconds over a map whose function sleeps, with `num_parallel_calls=AUTOTUNE`, in a process that has
-no earlier run to go by: waits of 1 to 100 ms; skewed, where each hundredth element takes fifty times as long; behind an
-interleave and in front of a shuffle. The numbers 16, 32 and 64 by hand are measured in a process each; the best is what
-the passes are held against. Goals: 0.95 of it in the mean from the third pass on, and no such pass further than 10 %
-from another; 0.8 of it within the second second of the first pass. Sleeping takes no processor, but other programs on
-the machine show in each figure. Two minutes.
+Each iteration takes about two seconds over a map with a sleeping function and `num_parallel_calls=AUTOTUNE`, in a
+process without remembered settings. The cases are waits of 1 to 100 ms; skewed waits, where each hundredth element
+takes fifty times as long; a map after an interleave; and a map before a shuffle. The numbers 16, 32 and 64 run in
+separate processes, and AUTOTUNE is compared with the best of them. Goals: from the third iteration on, 0.95 of the best
+on average, and at most 10 % between any two iterations; 0.8 of the best in the second second of the first iteration.
+Sleeping uses no processor, but other programs on the machine affect each figure. The program takes two minutes.
 
     python benchmarks/waits.py [--only TEXT] [--passes N]
 """
@@ -20,11 +20,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from _common.duel import output_of
+from _common.duel import figures_of
 
 HAND = (16, 32, 64)
-SECONDS = 2.0  # of a pass with 32 workers
-LONG, EACH = 50, 100  # a skewed function takes so many times as long for each hundredth element
+SECONDS = 2.0  # of an iteration with 32 workers
+LONG, EACH = 50, 100  # a skewed function takes `LONG` times as long for one in `EACH` elements
 
 Build = Callable[[Any, Callable[[Any], Any], int, int], Any]
 
@@ -33,7 +33,7 @@ def plain(ps: Any, function: Callable[[Any], Any], count: int, calls: int) -> An
     return ps.Dataset.range(count).map(function, num_parallel_calls=calls).batch(32)
 
 
-def behind_interleave(ps: Any, function: Callable[[Any], Any], count: int, calls: int) -> Any:
+def after_interleave(ps: Any, function: Callable[[Any], Any], count: int, calls: int) -> Any:
     inputs = ps.Dataset.range(16).interleave(
         lambda i: ps.Dataset.range(count // 16), 16, num_parallel_calls=ps.AUTOTUNE
     )
@@ -56,13 +56,13 @@ WAITS: dict[str, tuple[float, bool, Build]] = {
     "100 ms": (0.1, False, plain),
     "1 ms, skewed": (0.001, True, plain),
     "5 ms, skewed": (0.005, True, plain),
-    "5 ms, behind an interleave": (0.005, False, behind_interleave),
-    "5 ms, in front of a shuffle": (0.005, False, before_shuffle),
+    "5 ms, after an interleave": (0.005, False, after_interleave),
+    "5 ms, before a shuffle": (0.005, False, before_shuffle),
 }
 
 
 def rates(name: str, calls: int, passes: int) -> list[list[float]]:
-    """Of each pass: elements per second, and the same within its second second."""
+    """Return, for each iteration, the elements per second, and the same within its second second."""
     import penstock as ps
 
     seconds, skewed, build = WAITS[name]
@@ -81,9 +81,9 @@ def rates(name: str, calls: int, passes: int) -> list[list[float]]:
 
 
 def alone(name: str, calls: int, passes: int) -> list[list[float]]:
-    """In a process of its own, which keeps what it learns for itself."""
+    """Measure in a separate process that neither reads nor writes remembered settings."""
     command = [sys.executable, sys.argv[0], "--only", name, "--calls", str(calls), "--passes", str(passes)]
-    found: list[list[float]] = json.loads(output_of(command, {"XDG_CACHE_HOME": "/dev/null/none"}).splitlines()[-1])
+    found: list[list[float]] = figures_of(command, {"XDG_CACHE_HOME": "/dev/null/none"})
     return found
 
 
@@ -97,17 +97,17 @@ def show(name: str, passes: int) -> None:
     print(f"{name}: by hand {', '.join(f'{calls}: {rate:.0f}' for calls, rate in by_hand.items())} /s")
     print(f"    AUTOTUNE {', '.join(f'{rate:.0f}' for rate, _ in found)} /s")
     print(
-        f"    second second {found[0][1] / best:.2f}, from the third pass on {mean / best:.2f} of the best, "
+        f"    second second {found[0][1] / best:.2f}, from the third iteration on {mean / best:.2f} of the best, "
         f"spread {100 * spread:.0f} %  {'met' if met else 'MISSED'}",
         flush=True,
     )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="AUTOTUNE for functions that wait, pass after pass")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the waits whose names contain it")
-    parser.add_argument("--passes", type=int, default=6, metavar="N", help="of AUTOTUNE (%(default)s)")
-    parser.add_argument("--calls", type=int, default=0, help="run one wait with so many, in this process")
+    parser = argparse.ArgumentParser(description="AUTOTUNE for functions that wait")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run only waits whose names contain TEXT")
+    parser.add_argument("--passes", type=int, default=6, metavar="N", help="iterations of AUTOTUNE (%(default)s)")
+    parser.add_argument("--calls", type=int, default=0, help="run one wait with this number of calls, in this process")
     chosen = parser.parse_args()
     if chosen.calls:
         print(json.dumps(rates(chosen.only, chosen.calls, chosen.passes)))

@@ -1,7 +1,7 @@
-"""Augment pictures for training: crops, RandAugment, erasing, CutMix; then how fast, and the same epoch again.
+"""Augment images for training: crops, RandAugment, erasing, CutMix. Print the speed, and repeat an epoch.
 
-Run it with `python examples/augment.py`. The first epoch may wait for kernels to be compiled, once on a machine. With
-a file name behind it, it writes what a batch looks like: `python examples/augment.py sheet.png`.
+Run it with `python examples/augment.py`. With a
+file name as argument, it writes the images of a batch: `python examples/augment.py sheet.png`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import penstock as ps
 COUNT, CLASSES, BATCH, SIZE = 256, 10, 32, (128, 128)
 
 
-def picture(number):
-    """A picture, as JPEG, of a disc on a gradient; and its class."""
+def jpeg_of_disc(number):
+    """Return a JPEG of a disc on a gradient, and its class."""
     rng = np.random.default_rng(number)
     y, x = np.mgrid[0:180, 0:240].astype(np.float32)
     image = np.stack([x, y, 240 - x], axis=-1)
@@ -42,7 +42,7 @@ def mix(images, labels):
 
 
 def main():
-    jpegs, labels = zip(*map(picture, range(COUNT)), strict=True)
+    jpegs, labels = zip(*map(jpeg_of_disc, range(COUNT)), strict=True)
     ds = (
         ps.Dataset.from_tensor_slices((np.array(jpegs, object), np.array(labels)))
         .shuffle(ps.ALL, seed=1)
@@ -55,7 +55,7 @@ def main():
         start = time.perf_counter()
         batches = [images.mean() for images, _ in ds.iterator(epoch=epoch)]
         speed = COUNT / (time.perf_counter() - start)
-        print(f"epoch {epoch}: {speed:.0f} pictures/s, mean value {np.mean(batches):.3f}")
+        print(f"epoch {epoch}: {speed:.0f} images/s, mean value {np.mean(batches):.3f}")
     (first, _), (again, _) = (next(ds.iterator(epoch=1)) for _ in range(2))
     print("the same epoch again is the same:", np.array_equal(first, again))
     if len(sys.argv) > 1:

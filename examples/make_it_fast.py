@@ -2,7 +2,8 @@
 
     python examples/make_it_fast.py slow prefetch        # names of VARIANTS; default: all
 
-The script writes 512 JPEG images, trains on them for three epochs with a simulated training step, and prints the rate.
+The script writes 160 JPEG images. It trains on them for some seconds, with a simulated training step, and prints the
+rate.
 """
 
 from __future__ import annotations

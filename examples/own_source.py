@@ -1,4 +1,4 @@
-"""A source of your own: a Python generator in, batches out; and the same as a data set on disk.
+"""Your own source: a Python generator that becomes batches, and the same elements as a data set on disk.
 
 Run it with `python examples/own_source.py`.
 """
@@ -14,7 +14,7 @@ from penstock.catalog import Builder, DatasetInfo, features
 
 
 def walks(count):
-    """Random walks of 50 steps and whether each ends above zero; the same ones every time."""
+    """Yield random walks of 50 steps with 1 if they end above zero. The walks are the same in each run."""
     for number in range(count):
         steps = np.random.default_rng(number).choice([-1, 1], 50).astype(np.float32)
         walk = np.cumsum(steps, dtype=np.float32)
@@ -22,7 +22,7 @@ def walks(count):
 
 
 class Walks(Builder):
-    """The walks as a data set: made once, kept as TFRecords, read in parallel from then on."""
+    """The walks as a data set: prepared once, stored as TFRecords, read in parallel."""
 
     VERSION = "1.0.0"
 
@@ -42,7 +42,7 @@ class Walks(Builder):
 
 
 def share_above(ds):
-    """The share of walks that end above zero."""
+    """Return the share of walks that end above zero."""
     labels = np.concatenate([ends for _, ends in ds.batch(64)])
     return labels.mean()
 
@@ -50,7 +50,7 @@ def share_above(ds):
 def main():
     signature = (ps.TensorSpec((50,), np.float32), ps.TensorSpec((), np.int64))
     generated = ps.Dataset.from_generator(walks, args=(1000,), output_signature=signature)
-    print(f"straight from the generator: {share_above(generated):.1%} end above zero")
+    print(f"from the generator: {share_above(generated):.1%} end above zero")
 
     with tempfile.TemporaryDirectory() as folder:
         builder = Walks(data_dir=folder)

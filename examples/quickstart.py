@@ -1,7 +1,7 @@
-"""From a name to batches: prepare the data set `shapes`, read it through a pipeline, see what the pipeline does.
+"""Prepare the data set `shapes` by its name, read it through a pipeline, and print the plan of the pipeline.
 
-Run it with `python examples/quickstart.py`. The first run draws 200 pictures (about a second); they stay in
-$PENSTOCK_DATA_DIR or ~/penstock_datasets.
+Run it with `python examples/quickstart.py`. The first run generates the images (some seconds) and stores them
+in $PENSTOCK_DATA_DIR or ~/penstock_datasets.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def prepare(image, label):
 
 
 def main():
-    pictures, info = catalog.load(
+    dataset, info = catalog.load(
         "shapes", split="train", as_supervised=True, with_info=True, builder_kwargs={"num_examples": 200}
     )
     names = info.features["label"].names
-    print(f"{info.name} {info.version}: {len(pictures)} pictures of {', '.join(names)}")
+    print(f"{info.name} {info.version}: {len(dataset)} images of {', '.join(names)}")
 
     ds = (
-        pictures.map(prepare, num_parallel_calls=ps.AUTOTUNE)
+        dataset.map(prepare, num_parallel_calls=ps.AUTOTUNE)
         .cache()
         .shuffle(200, seed=1)
         .batch(BATCH, drop_remainder=True)

@@ -1,12 +1,13 @@
-"""Compile the kernels of penstock into shared libraries, before they reach a user.
+"""Compile the kernels of penstock into shared libraries before the release.
 
     python tools/build_kernels.py [--system darwin-arm64] [--into FOLDER] [--jobs N] [--checked]
 
 Each module of kernels becomes one library for each level of processors, in `src/penstock/native/built/LEVEL/`. A
-library says which sources it was made of: one that fits its sources is left as it is, so a second run builds nothing.
+library contains a digest of its sources. The tool does not rebuild a library whose digest matches, so a second run
+builds nothing.
 
-A kernel stays a function of Python. numba types and compiles it, here and only here; its LLVM code is linked with an
-entry that takes numpy's arrays, made into an object file and linked by the system's `cc`, or by the package ziglang.
+A kernel is a Python function. Only this tool compiles it, with numba. The tool adds an entry that takes numpy arrays to
+numba's LLVM code and emits an object file. The system's `cc` or the package ziglang links this file.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from typing import Any
 
 SOURCES = Path(__file__).parents[1] / "src"
 BUILT = SOURCES / "penstock" / "native" / "built"
-PROCESSOR = "penstock.native.processor_native"  # asked first, which level the machine has
-COMPILER = "0.68.1"  # of numba: the build stands on some of its private names
-# What code asks for by name stands beside the level, which implies more.
+PROCESSOR = "penstock.native.processor_native"  # decides which level the machine has, so it is loaded first
+COMPILER = "0.68.1"  # version of numba: the build uses some of its private names
+# The listed features are those that code needs by name. A level implies more.
 LEVELS = {
     "x86-64-v4": "+avx2,+ssse3,+sse4.2,+popcnt,+bmi,+bmi2,+f16c,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
     "x86-64-v3": "+avx2,+ssse3,+sse4.2,+popcnt,+bmi,+bmi2,+f16c",
     "x86-64-v2": "+ssse3,+sse4.2,+popcnt",
     "generic": "+neon,+crc",  # 64-bit ARM
 }
-CHECKED = "PENSTOCK_CHECKED_READS"  # a variable that `penstock.native.kernel` knows
-# The systems that libraries are made for: LLVM's name, that of the linker in ziglang, the levels of its processors.
+CHECKED = "PENSTOCK_CHECKED_READS"  # a variable that `penstock.native.kernel` reads
+# The systems of the libraries: LLVM's name, the name for ziglang's linker, the levels of the processors.
 X86 = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 SYSTEMS = {
     "linux-x86_64": ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu.2.17", X86),
@@ -57,14 +58,14 @@ _IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.*)
 
 
 def modules_of_kernels() -> list[str]:
-    """The modules that penstock loads libraries of, the largest first."""
+    """Return the modules with kernels that penstock loads, the largest first."""
     files = sorted((SOURCES / "penstock").rglob("*.py"))
     found = {name for file in files for name in _USED.findall(file.read_text("utf-8"))}
     return sorted(found, key=lambda name: (-sum(f.stat().st_size for f in source_files(name)), name))
 
 
 def source_files(module: str) -> list[Path]:
-    """The file of `module`, then those of penstock that it imports from, directly or not, below `SOURCES`."""
+    """Return the file of `module` and the penstock files that it imports, directly or indirectly, below `SOURCES`."""
     files: list[Path] = []
     waiting = [module]
     while waiting:
@@ -74,13 +75,13 @@ def source_files(module: str) -> list[Path]:
             continue
         files.append(file)
         for source, names in _IMPORT.findall(file.read_text("utf-8")):
-            if source.partition(".")[0] == "penstock":  # what it imports may be modules themselves
+            if source.partition(".")[0] == "penstock":  # imported names may be modules themselves
                 waiting += [source, *(f"{source}.{name}" for name in re.findall(r"\w+", names))]
     return files
 
 
 def level_here() -> str:
-    """The best level that this machine has all of."""
+    """Return the best level that this machine supports in full."""
     import llvmlite.binding as llvm
 
     if sysconfig.get_platform().rpartition("-")[2] in ("aarch64", "arm64"):
@@ -91,13 +92,13 @@ def level_here() -> str:
 
 
 def is_current(library: Path, module: str, system: str) -> bool:
-    """Whether a library was made of the sources as they are, by this compiler for this system."""
+    """Return True if a library was built from the present sources, by this compiler for this system."""
     wanted = described(module, system)
     return library.exists() and json.dumps(wanted).encode() in library.read_bytes()
 
 
 def described(module: str, system: str) -> dict[str, Any]:
-    """What a library says that it was made of."""
+    """Return the description of the sources and the compiler that a library contains."""
     from penstock.native.library import FORMAT, digest_of
 
     files = source_files(module)
@@ -107,13 +108,13 @@ def described(module: str, system: str) -> dict[str, Any]:
 
 
 def prepare(level: str) -> None:
-    """Make this process, which does nothing else, one that compiles for a level of processors."""
-    arm = level == "generic"  # numba compiles for this machine's kind; what is left of that are the lengths of vectors
+    """Prepare this process for compiling for one level of processors. The process does nothing else."""
+    arm = level == "generic"  # numba compiles for this machine's architecture; only the vector lengths remain to be set
     os.environ.update(
         NUMBA_CPU_NAME=level, NUMBA_CPU_FEATURES="" if arm else LEVELS[level], PENSTOCK_FEATURES=LEVELS[level]
     )
     sys.path[:0] = [str(SOURCES), str(Path(__file__).parent)]
-    gc.disable()  # what numba makes it keeps
+    gc.disable()  # numba does not release its objects anyway
     threading.Thread(target=_end_with_parent, daemon=True).start()
     import llvmlite.binding as llvm
     import numba
@@ -126,14 +127,14 @@ def prepare(level: str) -> None:
     llvm.initialize_native_asmparser()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    # LLVM's code alone: no machine code of this process, and nothing that Python could call.
+    # emit LLVM's code only: no machine code for this process, and no functions that Python could call
     private: Any = (codegen.JITCPUCodegen, codegen.JITCodeLibrary, cpu.CPUContext, dispatcher.Dispatcher)
     whole, library, context, function = private
     make_lean()
     compile_one = function.compile
     whole._add_module = whole.set_env = lambda self, *_: None
     library._finalize_specific = lambda self: None
-    # A callable of its own for each function: numba finds the function by it.
+    # numba looks up a function by its callable, so each function gets a different one
     context.get_executable = lambda self, library, *_: library._ensure_finalized() or str(id(library)).format
 
     def compile_without_wrapper(self: Any, signature: Any) -> Any:
@@ -151,7 +152,7 @@ def _end_with_parent() -> None:
 
 
 def build(module: str, level: str, library: Path, system: str) -> None:
-    """Compile the kernels of one module for the level that this process is prepared for."""
+    """Compile the kernels of one module for the level of this process."""
     import llvmlite.binding as llvm
 
     functions = kernels_of(importlib.import_module(module))
@@ -177,22 +178,22 @@ def build(module: str, level: str, library: Path, system: str) -> None:
         if not each.is_declaration and each.name not in public and not each.name.startswith("llvm."):
             each.linkage = "internal"
     passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()  # the wrapper for CPython goes, and all names of CPython
+    passes.add_global_dead_code_eliminate_pass()  # removes the wrapper for CPython and all names of CPython
     passes.run(linked, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
     allowed = {"malloc", "free", "memcpy", "memset", "memmove"}
     others = {f.name for f in linked.functions if f.is_declaration and not f.name.startswith("llvm.")} - allowed
     if others:
-        message = f"The kernels of {module} need {', '.join(sorted(others))}, which no library of penstock has."
+        message = f"The kernels of {module} need {', '.join(sorted(others))}, which penstock's libraries do not have."
         raise SystemExit(message)
     link(machine.emit_object(linked), library, None if system == HERE and shutil.which("cc") else target)
 
 
 def kernels_of(module: Any) -> dict[str, Any]:
-    """The kernels that a module holds, by name."""
+    """Return the kernels of a module by name."""
     return {name: each for name, each in vars(module).items() if hasattr(each, "declared")}
 
 
-# What numba's arrays need of a run time: {references, destructor, its argument, data, size} before what is aligned.
+# The run-time functions that numba's arrays need. The data follows {references, destructor, its argument, data, size}.
 RUNTIME = """
 declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -225,7 +226,7 @@ done:
 
 
 def constants(manifest: str) -> str:
-    """What a library holds beside its functions, as LLVM writes it."""
+    """Return the constants of a library in LLVM's language."""
     text = "".join(f"\\{byte:02x}" for byte in manifest.encode())
     look = "@penstock_checked_read = global i64 0\n" if CHECKED in os.environ else ""
     return (
@@ -235,11 +236,12 @@ def constants(manifest: str) -> str:
 
 
 class Entry:
-    """The function of a library through which a kernel is called: `int32_t NAME(PyObject **arrays, int64_t *numbers)`.
+    """The function of a library that calls a kernel: `int32_t NAME(PyObject **arrays, int64_t *numbers)`.
 
-    `arrays` are numpy's, read as numpy's `PyArrayObject_fields` and `_PyArray_Descr` (numpy 2) lay them out. `numbers`
-    are one word each, floats as doubles; behind them is room for the results. The first version whose arrays are those
-    is called. Returns 0; 1 for no memory; 1000 + k where the array k is none that any version takes.
+    `arrays` are numpy arrays with the layout of numpy's `PyArrayObject_fields` and `_PyArray_Descr` (numpy 2).
+    `numbers` are one word each, floats as doubles. After them there is room for the results. The entry calls the first
+    version that fits the arrays. It returns 0 for success, 1 if there is no memory, and 1000 + k if no version accepts
+    array k.
     """
 
     def __init__(self, name: str, function: Any) -> None:
@@ -247,7 +249,7 @@ class Entry:
         self._function, self._declared = function, function.declared
 
     def described(self) -> dict[str, Any]:
-        """What the loader has to know, for JSON."""
+        """Return the description for the loader, for JSON."""
         versions, results, holds_gil = self._declared
         arguments = [
             [each.name, " or ".join(dict.fromkeys(version[i].kind for version in versions)), each.ndim, each.written]
@@ -256,7 +258,7 @@ class Entry:
         return {"arguments": arguments, "results": results, "holds_gil": holds_gil}
 
     def compiled(self) -> list[str]:
-        """The kernel's versions and this entry, as LLVM writes them."""
+        """Return the kernel's versions and this entry in LLVM's language."""
         from llvmlite import ir
         from numba.core import cgutils, registry
 
@@ -287,7 +289,7 @@ class Entry:
         return [*texts, cgutils.normalize_ir_text(str(shell))]
 
     def _fits(self, shell: Any, name: str, arrays: list[Any]) -> Any:
-        """A function of the arrays: 0, or 1 + k where the array k is not as declared."""
+        """Write a function of the arrays that returns 0, or 1 + k if array k is not as declared."""
         from llvmlite import ir
 
         code, words = ir.IntType(32), ir.IntType(64).as_pointer()
@@ -305,7 +307,7 @@ class Entry:
         return function
 
     def _call(self, context: Any, builder: Any, version: list[Any], described: Any, arrays: Any, numbers: Any) -> Any:
-        """Call one version, and put its results behind the numbers; the status."""
+        """Call one version, store its results after the numbers, and return the status."""
         from llvmlite import ir
         from numba.core import types
         from numba.np import arrayobj
@@ -346,7 +348,7 @@ class Entry:
         parts = restype if isinstance(restype, types.BaseTuple) else () if restype is types.none else (restype,)
         found = [builder.extract_value(value, i) for i in range(len(parts))] if len(parts) > 1 else [value] * len(parts)
         if len(found) != len(self._declared.results):
-            message = f"{self.name} gives {restype}, declared are {self._declared.results}."
+            message = f"{self.name} returns {restype}, but declares {self._declared.results}."
             raise SystemExit(message)
         for result, kind in zip(found, parts, strict=True):
             if isinstance(kind, types.Float):
@@ -360,9 +362,9 @@ class Entry:
 
 
 class Fields:
-    """The fields of the array k of `arrays`, as code reads them."""
+    """Reads the fields of array k of `arrays` in compiled code."""
 
-    # PyArrayObject_fields behind the object's head; _PyArray_Descr of numpy 2 behind its own.
+    # offsets of PyArrayObject_fields after the object's head, and of numpy 2's _PyArray_Descr after its own head
     NDIM, SHAPE, DESCR, FLAGS = 8, 16, 40, 48
     KIND, ORDER, SIZE = 8, 10, 24
     CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # NPY_ARRAY_*
@@ -380,16 +382,16 @@ class Fields:
         return self._b.load(self._b.inttoptr(address, kind.as_pointer()))
 
     def word(self, offset: int) -> Any:
-        """A field of 64 bits."""
+        """Read a field of 64 bits."""
         return self._load(self._object, offset, 64)
 
     def shape(self, ndim: int) -> list[Any]:
-        """The lengths of its axes."""
+        """Read the lengths of the axes."""
         at, word = self.word(self.SHAPE), self._ir.IntType(64)
         return [self._b.load(self._b.inttoptr(self._b.add(at, word(8 * i)), word.as_pointer())) for i in range(ndim)]
 
     def checks(self, wanted: Any) -> Any:
-        """Yield what writes a check each, in their order."""
+        """Yield functions that write one check each, in the order of the checks."""
         b, ir = self._b, self._ir
         kind, size = (wanted.kind[0], 1 if wanted.kind == "bool" else int(wanted.kind[1:]) // 8)
         flags = self.CONTIGUOUS | self.ALIGNED | (self.WRITEABLE if wanted.written else 0)
@@ -412,9 +414,9 @@ class Fields:
 
 
 def link(machine_code: bytes, library: Path, target: str | None) -> None:
-    """Make a shared library of an object file, in place at once when it is whole.
+    """Link an object file to a shared library, and put the library in place in one step.
 
-    By this system's `cc`, or by ziglang's for a `target`.
+    The linker is this system's `cc`, or ziglang's for a `target`.
     """
     with tempfile.TemporaryDirectory() as folder:
         made, objects = Path(folder, "made"), Path(folder, "kernels.o")
@@ -422,19 +424,21 @@ def link(machine_code: bytes, library: Path, target: str | None) -> None:
         linker = ["cc"] if target is None else [sys.executable, "-m", "ziglang", "cc", "-target", target]
         subprocess.run([*linker, "-shared", "-s", "-o", made, objects], check=True, stdout=subprocess.DEVNULL)
         library.parent.mkdir(parents=True, exist_ok=True)
-        beside = library.with_name(f"{library.name}.{os.getpid()}")
-        shutil.copyfile(made, beside)
-        beside.replace(library)
+        unfinished = library.with_name(f"{library.name}.{os.getpid()}")
+        shutil.copyfile(made, unfinished)
+        unfinished.replace(library)
 
 
 def main() -> None:
-    """Build what is missing or stale, and say how far it is."""
+    """Build missing and stale libraries, and print the progress."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--system", choices=SYSTEMS, help="for all its processors; without it, for this machine's own")
+    parser.add_argument(
+        "--system", choices=SYSTEMS, help="build for all processors of this system; default: for this machine"
+    )
     parser.add_argument("--into", type=Path, default=BUILT)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) if sys.platform == "linux" else None)
-    parser.add_argument("--checked", action="store_true", help="with checks of bounds, and of reads at addresses")
-    parser.add_argument("--modules", nargs="+", help="these alone")
+    parser.add_argument("--checked", action="store_true", help="build with checks of bounds and of reads at addresses")
+    parser.add_argument("--modules", nargs="+", help="build only these modules")
     chosen = parser.parse_args()
     sys.path.insert(0, str(SOURCES))
     if chosen.checked:

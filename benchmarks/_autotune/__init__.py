@@ -1,1 +1,1 @@
-"""What the benchmarks of the engine share: settings, workloads, and sides that run alone and in turn."""
+"""Shared code of the engine's benchmarks: settings, workloads, and sides that run alone and in turn."""

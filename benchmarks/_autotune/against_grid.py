@@ -1,4 +1,4 @@
-"""AUTOTUNE beside a grid of settings by hand, and beside tf.data's."""
+"""Compare AUTOTUNE with a grid of settings by hand, and with tf.data's AUTOTUNE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 
-from _common.table import Row, rate
+from _common.table import Row, rate, row_of
 
 from _autotune.alone import Sides, figures, in_turn
 from _autotune.chosen import chosen
@@ -18,12 +18,13 @@ from _autotune.workload import Workload
 
 GOAL = 0.95
 FIRST_PASS = Timing(run_in=1.0, seconds=1.5)
-CLOSE, CANDIDATES = 0.9, 2  # those of the first pass that meet AUTOTUNE
+# settings of the grid that are compared with AUTOTUNE: at most 2, with at least 0.9 of the best rate
+CLOSE, CANDIDATES = 0.9, 2
 TF_DATA = "tf.data, AUTOTUNE"
 
 
 def sides_of(workloads: Iterable[Workload]) -> Sides:
-    """Each workload with each of its settings, and as a user of tf.data writes it."""
+    """Return the sides of each workload: each of its settings, and tf.data."""
     found: dict[str, partial[Figures]] = {}
     for workload in workloads:
         found[side(workload, TF_DATA)] = partial(tf_data, workload)
@@ -47,7 +48,7 @@ def tf_data(workload: Workload, timing: Timing) -> Figures:
 
 
 def against_grid(workload: Workload, timing: Timing, rounds: int) -> list[Row]:
-    """AUTOTUNE beside the best of the grid, in rounds, and beside tf.data once. Says what it finds on the way."""
+    """Compare AUTOTUNE with the best of the grid, in rounds, and once with tf.data. Print intermediate results."""
     workload.prepare()
     grid = {setting.name: figures(side(workload, setting.name), FIRST_PASS) for setting in workload.grid}
     print(f"{workload.name}:", "; ".join(f"{name} {rate(found.rate)}" for name, found in grid.items()), flush=True)
@@ -59,33 +60,18 @@ def against_grid(workload: Workload, timing: Timing, rounds: int) -> list[Row]:
     print(f"    AUTOTUNE: {'; '.join(rate(run.rate) for run in ours)}; chose {ours[-1].chosen}", flush=True)
     theirs = [others[candidate][turn] for turn, candidate in enumerate(best)]
     names = " or ".join(close[candidate] for candidate in sorted(set(best)))
-    rows = [row(workload.name, ours, f"{names}, best of {len(grid)}", theirs, goal=GOAL)]
+    rows = [row_of(workload.name, ours, f"{names}, best of {len(grid)}", theirs, goal=GOAL)]
     if importlib.util.find_spec("tensorflow"):
         found = figures(side(workload, TF_DATA), timing)
-        rows.append(row(workload.name, ours, TF_DATA, [found] * rounds))
+        rows.append(row_of(workload.name, ours, TF_DATA, [found] * rounds))
     return rows
 
 
 def best_of(candidates: Sequence[Sequence[Figures]], *, leaving_out: int) -> int:
-    """The candidate whose rounds, but for one, have the best median; the first one if there is no other round.
+    """Return the candidate with the best median of all rounds but one, or the first one if there is no other round.
 
-    A round does not choose whom it is compared with: the luckier of two settings that do the same is better than both.
+    A round does not choose the setting that it is compared with. Otherwise the faster run of two equal settings would
+    always count.
     """
     rates = [[run.rate for turn, run in enumerate(runs) if turn != leaving_out] for runs in candidates]
     return max(range(len(rates)), key=lambda candidate: median(rates[candidate])) if rates[0] else 0
-
-
-def row(
-    workload: str, ours: Sequence[Figures], peer: str, theirs: Sequence[Figures], *, goal: float | None = None
-) -> Row:
-    """Rates and CPU per element, with the ratios of rates in each round."""
-    return Row(
-        workload=workload,
-        penstock=rate(median(run.rate for run in ours)),
-        peer=peer,
-        theirs=rate(median(run.rate for run in theirs)),
-        ratios=[mine.rate / other.rate for mine, other in zip(ours, theirs, strict=True)],
-        cpu_penstock=median(run.cpu_us for run in ours),
-        cpu_peer=median(run.cpu_us for run in theirs),
-        goal=goal,
-    )

@@ -1,4 +1,4 @@
-"""A figure beside what is allowed, or beside what it costs elsewhere."""
+"""Rows that compare a figure with its limit, or with the cost elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from _common.table import Row
 
 
 def allowed_row(workload: str, found: Sequence[float], allowed: float, unit: str) -> Row:
-    """Whether the median of what the rounds found is at most what is allowed."""
+    """Return a row that checks that the median of the rounds is at most `allowed`."""
     return Row(
         workload=workload,
         penstock=f"{median(found):.3g} {unit}",
@@ -22,7 +22,7 @@ def allowed_row(workload: str, found: Sequence[float], allowed: float, unit: str
 
 
 def cost_row(workload: str, found: Sequence[float], peer: str, theirs: Sequence[float]) -> Row:
-    """Microseconds beside those of a peer, round by round: less is better."""
+    """Return a row of microseconds and those of a peer, for each round. Less is better."""
     return Row(
         workload=workload,
         penstock=f"{median(found):.3g} µs",

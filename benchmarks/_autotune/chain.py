@@ -1,4 +1,4 @@
-"""Steps that do next to nothing, in one segment or in one each, over Blocks of 32 numbers."""
+"""Steps with almost no work, in one segment or in one segment each, over Blocks of 32 numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COUNT = 1 << 16
 
 
 class Spans:
-    """An instrument that counts: a span is a Block that a segment has handed on."""
+    """Instrument that counts spans. A span is a Block that a segment has handed over."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -21,7 +21,7 @@ class Spans:
 
 
 def chain(parallel: int, *, fused: bool) -> Any:
-    """A prefetch of twice that many elements bounds the Blocks of all that come behind."""
+    """Build the chain. A prefetch of two Blocks bounds the Blocks of all later segments."""
     import penstock as ps
 
     ds = ps.Dataset.range(COUNT).prefetch(2 * BLOCK)
@@ -32,7 +32,7 @@ def chain(parallel: int, *, fused: bool) -> Any:
 
 
 def passed(dataset: Any) -> tuple[float, float, int]:
-    """CPU and wall seconds of a pass whose Blocks are dropped, and how often a segment handed a Block on."""
+    """Iterate and drop the Blocks. Return CPU seconds, wall seconds and the number of hand-overs."""
     spans = Spans()
     with dataset.iterator(instrument=spans) as iterator:
         cpu, wall = time.process_time(), time.perf_counter()

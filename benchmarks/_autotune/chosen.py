@@ -1,4 +1,4 @@
-"""What the tuner has set in a running pass."""
+"""The settings that the tuner has chosen in a running iteration."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from typing import Any
 
 
 def chosen(iterator: Any) -> str:
-    """A phrase for each segment, with the tuner's reason."""
+    """Return a phrase for each segment, with the tuner's reason."""
     lanes = iterator._run.driver.lanes
     return "; ".join(f"{lane.label}: {lane.knobs.executor} {lane.reason or lane.knobs.parallelism}" for lane in lanes)

@@ -1,4 +1,4 @@
-"""A consumer of an endless pipeline: what it gets per second, and what that costs."""
+"""The consumer of an endless pipeline: its elements per second, and their cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from _common.duel import cpu_seconds
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds: for running in, and then to be measured."""
+    """Seconds of warm-up and of measurement."""
 
     run_in: float
     seconds: float
@@ -20,7 +20,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Figures:
-    """Elements per second, CPU microseconds per element, and what the tuner had chosen."""
+    """Elements per second, CPU microseconds per element, and the tuner's choices."""
 
     rate: float
     cpu_us: float
@@ -28,10 +28,11 @@ class Figures:
 
 
 def drive(elements: Iterator[Any], timing: Timing, *, each: int = 1, step: float = 0.0) -> Figures:
-    """Take what there is, `step` seconds at a time; `each` elements at a time are given."""
+    """Consume an endless iterator, with `step` seconds of waiting after each. An item has `each` elements."""
     next(elements)
     take(elements, timing.run_in, step)
-    start = time.perf_counter()  # first: beside a function that keeps the lock, asking for CPU seconds takes one
+    # first, because reading the CPU seconds takes a second if a function holds the interpreter lock
+    start = time.perf_counter()
     cpu = cpu_seconds()
     count = each * take(elements, timing.seconds, step)
     wall = time.perf_counter() - start
@@ -39,11 +40,11 @@ def drive(elements: Iterator[Any], timing: Timing, *, each: int = 1, step: float
 
 
 def take(elements: Iterator[Any], seconds: float, step: float = 0.0) -> int:
-    """How many there were in at least so many seconds."""
+    """Return the number of items taken in at least `seconds`."""
     stop = time.perf_counter() + seconds
     for count, _ in enumerate(elements, 1):
         if step:
             time.sleep(step)
         if time.perf_counter() >= stop:
             return count
-    raise AssertionError("the pipeline was to be endless")
+    raise AssertionError("the pipeline has to be endless")

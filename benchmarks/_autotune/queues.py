@@ -14,7 +14,7 @@ from _autotune.chain import BLOCK, COUNT, STEPS
 
 
 def handed_on(threads: int) -> tuple[float, float, int]:
-    """CPU and wall seconds of a pass of arrays through so many threads, and how often one was handed on."""
+    """Pass arrays through `threads` threads. Return CPU seconds, wall seconds and the number of hand-overs."""
     arrays = np.arange(COUNT).reshape(-1, BLOCK)
     queues: list[Queue[Any]] = [Queue(2) for _ in range(threads + 1)]
     first, *_, last = queues

@@ -1,6 +1,6 @@
-"""How much sooner is a run at its speed when an earlier one has left its settings?
+"""Measure how much sooner a run with remembered settings reaches its speed.
 
-The map that waits 10 ms, which needs many more workers than there are cores.
+The pipeline is the map that waits 10 ms, which needs many more workers than there are cores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Arrival:
 
 
 def remembered_side(timing: Timing) -> Arrival:
-    """The final rate is that of the last `timing.seconds`."""
+    """Measure the time until the rate is near the final rate, which is that of the last `timing.seconds`."""
     times = []
     total = timing.run_in + timing.seconds
     with SLEEP.penstock(AUTO).iterator() as elements:
@@ -43,7 +43,7 @@ def remembered_side(timing: Timing) -> Arrival:
 
 
 def remembered_row(side: str, timing: Timing, rounds: int) -> list[Row]:
-    """In each round a run that learns, in an empty cache, and one that finds what it left there."""
+    """Compare, in each round, a run with an empty cache and a second run with the settings of the first."""
     firsts, seconds = [], []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
@@ -52,9 +52,9 @@ def remembered_row(side: str, timing: Timing, rounds: int) -> list[Row]:
             seconds.append(alone(side, timing, environment)["seconds"])
     return [
         Row(
-            workload=f"{SLEEP.name}: time until {SHARE:g} of its speed",
+            workload=f"{SLEEP.name}: time until {SHARE:g} of the final rate",
             penstock=f"{median(seconds):.2f} s",
-            peer="nothing remembered",
+            peer="no remembered settings",
             theirs=f"{median(firsts):.2f} s",
             ratios=[later / max(first, 0.01) for later, first in zip(seconds, firsts, strict=True)],
             at_most=True,

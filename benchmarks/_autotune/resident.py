@@ -1,4 +1,4 @@
-"""Peak: how much the resident memory of this process and its workers grows."""
+"""The growth of the resident memory of this process and its workers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import psutil
 
-PERIOD = 0.01  # seconds between two looks
-EVERY = 20  # looks after which workers are searched for again, among all processes
+PERIOD = 0.01  # seconds between two samples
+EVERY = 20  # samples after which the program looks for new workers among all processes
 
 
 class Peak:
-    """Looks again and again while its `with` block runs; asks for psutil.
+    """Context manager that samples the memory repeatedly. Needs psutil.
 
-    What worker processes share with this one counts once for each of them.
+    Memory that worker processes share with this process counts once for each of them.
     """
 
     def __enter__(self) -> Peak:
@@ -39,7 +39,7 @@ class Peak:
 
     @property
     def growth(self) -> int:
-        """Bytes."""
+        """Return the peak growth in bytes."""
         return self._most - self._before
 
     def _watch(self) -> None:

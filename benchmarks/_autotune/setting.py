@@ -1,4 +1,4 @@
-"""Setting: how the knobs of a pipeline are set, by hand or by the library."""
+"""Settings of a pipeline, by hand or by AUTOTUNE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AUTOTUNE = -1
 
 @dataclass(frozen=True)
 class Setting:
-    """Values for `num_parallel_calls` (None: not parallel), `executor` and `prefetch`; by default all is left open."""
+    """Values for `num_parallel_calls` (None: not parallel), `executor` and `prefetch`. The default is AUTOTUNE."""
 
     parallel: int | None = AUTOTUNE
     executor: str = "auto"
@@ -28,11 +28,11 @@ class Setting:
 
     @property
     def calls(self) -> dict[str, Any]:
-        """Arguments for `map`."""
+        """Return the arguments for `map`."""
         return {"num_parallel_calls": self.parallel, "executor": self.executor}
 
     def on(self, dataset: Any) -> Any:
-        """The data set with the end and the options that belong to this setting."""
+        """Append the prefetch and the options of this setting to the data set."""
         import penstock as ps
 
         ahead = dataset.prefetch(self.prefetch)
@@ -51,5 +51,5 @@ def processes(*numbers: int) -> tuple[Setting, ...]:
 
 
 def sequential(*prefetches: int) -> tuple[Setting, ...]:
-    """No parallel call; the end of the pipeline, and so all of it, runs on one worker if there is a prefetch."""
+    """Return settings without parallel calls. With a prefetch, one worker runs the whole pipeline."""
     return tuple(Setting(None, "auto", prefetch) for prefetch in prefetches)

@@ -1,6 +1,6 @@
-"""Arrays that come from worker processes, or go there and back, by several libraries; two workers each.
+"""Pipelines that move arrays from worker processes, or to them and back, in several libraries; two workers each.
 
-Each function makes something that makes one pass over `count` arrays of `size` bytes, and counts them.
+Each function returns a function that iterates over `count` arrays of `size` bytes, and counts them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from _common.duel import Pass
 WORKERS = 2
 
 
-class Made:
-    """An array of that size, by number: what a worker makes."""
+class Arrays:
+    """Callable and sequence of arrays of one size, by number. Workers call it."""
 
     def __init__(self, size: int, count: int) -> None:
         self._size, self._count = size, count
@@ -32,27 +32,27 @@ class Made:
 
 
 def same(array: Any) -> Any:
-    """What a worker does with what it is sent."""
+    """Return the received array. Runs in a worker."""
     assert array.flags.c_contiguous
     return array
 
 
 def counted(arrays: Any) -> int:
-    """How many there are; all of their pages are read."""
+    """Return the number of arrays after reading a byte of each page."""
     return sum(int(array[::4096].max()) >= 0 for array in arrays)
 
 
 def penstock_back(size: int, count: int) -> Pass:
     import penstock as ps
 
-    ds = ps.Dataset.range(count).map(Made(size, count), num_parallel_calls=WORKERS, executor="process")
+    ds = ps.Dataset.range(count).map(Arrays(size, count), num_parallel_calls=WORKERS, executor="process")
     return lambda: counted(ds)
 
 
 def penstock_both_ways(size: int, count: int) -> Pass:
     import penstock as ps
 
-    ds = ps.Dataset.from_tensors(Made(size, count)(1)).repeat(count)
+    ds = ps.Dataset.from_tensors(Arrays(size, count)(1)).repeat(count)
     ds = ds.map(same, num_parallel_calls=WORKERS, executor="process")
     return lambda: counted(ds)
 
@@ -61,27 +61,27 @@ def pool_back(size: int, count: int) -> Pass:
     import multiprocessing
 
     pool = multiprocessing.Pool(WORKERS)
-    return lambda: counted(pool.imap(Made(size, count), range(count)))
+    return lambda: counted(pool.imap(Arrays(size, count), range(count)))
 
 
 def pool_both_ways(size: int, count: int) -> Pass:
     import multiprocessing
 
     pool = multiprocessing.Pool(WORKERS)
-    array = Made(size, count)(1)
+    array = Arrays(size, count)(1)
     return lambda: counted(pool.imap(same, itertools.repeat(array, count)))
 
 
 def torch_back(size: int, count: int) -> Pass:
     from torch.utils.data import DataLoader
 
-    loader = DataLoader(Made(size, count), batch_size=None, num_workers=WORKERS, persistent_workers=True)
+    loader = DataLoader(Arrays(size, count), batch_size=None, num_workers=WORKERS, persistent_workers=True)
     return lambda: counted(loader)
 
 
 def grain_back(size: int, count: int) -> Pass:
     import grain.python as pygrain
 
-    ds = pygrain.MapDataset.range(count).map(Made(size, count)).to_iter_dataset()
+    ds = pygrain.MapDataset.range(count).map(Arrays(size, count)).to_iter_dataset()
     ds = ds.mp_prefetch(pygrain.MultiprocessingOptions(num_workers=WORKERS))
     return lambda: counted(ds)

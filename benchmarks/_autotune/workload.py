@@ -1,4 +1,4 @@
-"""Workload: one pipeline as a user of penstock and of tf.data writes it, with the settings a hand would try."""
+"""Workload: one pipeline in penstock and in tf.data, with the settings that a user would try by hand."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from _autotune.setting import Setting
 
 @dataclass(frozen=True)
 class Workload:
-    """`penstock` and `tf_data` make endless data sets that give `each` elements at a time.
+    """`penstock` and `tf_data` build endless data sets whose items have `each` elements.
 
-    `step` is how many seconds the consumer takes for what it was given; `prepare` makes data on disk before, untimed.
+    `step` is the consumer's time for an item, in seconds. `prepare` writes data to disk first, which is not timed.
     """
 
     name: str

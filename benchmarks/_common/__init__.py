@@ -1,1 +1,1 @@
-"""What the benchmarks share: data made once, sides run in turn in processes of their own, one table."""
+"""Shared code of the benchmarks: input data, sides that run in turn in separate processes, one table."""

@@ -1,4 +1,4 @@
-"""Augmentation at full size, as a user of each library writes it: flips, colours, resize."""
+"""Augmentation at full size in each library: flips, colours, resize."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def tf_data() -> Any:
 
 
 def count(ds: Any) -> int:
-    """The pictures of one pass."""
+    """Return the number of images of one iteration."""
     return sum(len(images) for images, _ in ds)

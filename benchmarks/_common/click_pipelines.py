@@ -1,4 +1,4 @@
-"""Rows of 40 scalar features to columns, as a user of penstock writes it: by batch, and per element."""
+"""Pipelines from rows of 40 scalar features to columns in penstock: by batch, and per element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BATCH = 1024
 
 
 def features(io: Any, int64: Any, float32: Any) -> dict[str, Any]:
-    """The descriptions, of the `io` of either library."""
+    """Return the feature descriptions of either library, from its module `io`."""
     found = {"label": io.FixedLenFeature((), int64)}
     found |= {name: io.FixedLenFeature((), float32) for name in FLOATS}
     return found | {name: io.FixedLenFeature((), int64) for name in INTEGERS}

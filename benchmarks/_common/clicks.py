@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 
 COUNT, SHARDS = 65_536, 8
 FLOATS = tuple(f"dense_{number:02d}" for number in range(13))
 INTEGERS = tuple(f"category_{number:02d}" for number in range(26))
-_VERSION = 1  # raise it when what is made changes
+_VERSION = 1  # raise it when the data changes
 
 
 def clicks() -> list[str]:
-    """The TFRecord files, in order; made at the first call."""
-    folder = data_folder() / f"clicks-{_VERSION}"
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        _make(unfinished)
-        unfinished.rename(folder)
+    """Return the TFRecord files, in order. The first call writes them."""
+    folder = written_once(data_folder() / f"clicks-{_VERSION}", _write)
     return sorted(map(str, folder.iterdir()))
 
 
-def _make(folder: Path) -> None:
+def _write(folder: Path) -> None:
     import penstock as ps
 
-    print(f"making {COUNT} rows", flush=True)
+    print(f"writing {COUNT} rows", flush=True)
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=COUNT)

@@ -1,4 +1,4 @@
-"""The pipelines of photographs for DALI, on the CPU: TFRecords by their index, shuffled records, batches of 32."""
+"""The pipelines of photographs in DALI, on the CPU: TFRecords by their index, shuffled records, batches of 32."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from _common.photographs import COUNT, photographs, shards
 
 
 def jpeg(*, floats: bool) -> Pass:
-    """Decoded and resized; `floats` are from 0 to 1, otherwise bytes come."""
+    """Decode and resize. With `floats` the values are from 0 to 1, otherwise they are bytes."""
     return _passes(lambda encoded: _resized(_decoded(encoded), floats=floats))
 
 
 def augmented() -> Pass:
-    """Flips, brightness, saturation, hue and contrast at full size, as DALI's one operator for colours."""
+    """Flip, then change brightness, saturation, hue and contrast at full size with DALI's one operator for colours."""
 
-    def pictures(encoded: Any) -> Any:
+    def images(encoded: Any) -> Any:
         from nvidia.dali import fn
 
         image = fn.flip(_decoded(encoded), horizontal=fn.random.coin_flip(), vertical=fn.random.coin_flip())
@@ -34,13 +34,13 @@ def augmented() -> Pass:
         )
         return _resized(image, floats=True)
 
-    return _passes(pictures)
+    return _passes(images)
 
 
 def _decoded(encoded: Any) -> Any:
     from nvidia.dali import fn
 
-    return fn.decoders.image(encoded, device="cpu", use_fast_idct=True)  # the transform that tf.data uses
+    return fn.decoders.image(encoded, device="cpu", use_fast_idct=True)  # the inverse DCT that tf.data uses
 
 
 def _resized(image: Any, *, floats: bool) -> Any:
@@ -52,7 +52,7 @@ def _resized(image: Any, *, floats: bool) -> Any:
     return fn.crop_mirror_normalize(image, dtype=types.FLOAT, mean=[0.0] * 3, std=[255.0] * 3, output_layout="HWC")
 
 
-def _passes(pictures: Callable[[Any], Any]) -> Pass:
+def _passes(images: Callable[[Any], Any]) -> Pass:
     from nvidia.dali import fn, pipeline_def, tfrecord
 
     files = shards()
@@ -67,11 +67,11 @@ def _passes(pictures: Callable[[Any], Any]) -> Pass:
         rows = fn.readers.tfrecord(
             path=files, index_path=indices, features=features, random_shuffle=True, initial_fill=BUFFER
         )
-        return pictures(rows["image"]), rows["label"]
+        return images(rows["image"]), rows["label"]
 
     pipeline = define()
     pipeline.build()
-    assert COUNT % BATCH == 0, "a pass of whole batches"
+    assert COUNT % BATCH == 0, "an iteration has whole batches only"
 
     def one_pass() -> int:
         count = 0
@@ -84,7 +84,7 @@ def _passes(pictures: Callable[[Any], Any]) -> Pass:
 
 
 def _index(file: str) -> str:
-    """A file with offset and size of every record, as tfrecord2idx writes it."""
+    """Write a file with offset and size of each record, like tfrecord2idx, and return its name."""
     index = photographs() / "dali" / f"{Path(file).name}.idx"
     if not index.exists():
         index.parent.mkdir(exist_ok=True)

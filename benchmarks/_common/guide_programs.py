@@ -1,7 +1,8 @@
-"""Input pipelines in the words of public tf.data guides: one text, run by TensorFlow and by `penstock.compat`.
+"""Input pipelines in the words of public tf.data guides: one text for TensorFlow and for `penstock.compat`.
 
-`GUIDES_ENGINE` in the environment chooses the library that `tf` stands for. Each function in `PROGRAMS` builds a data
-set and returns it with the number of elements in one iteration; the data is made here or by `photographs.py`.
+The environment variable `GUIDES_ENGINE` chooses the library with the name `tf`. Each function in `PROGRAMS` builds a
+data set and returns it with the number of elements in one iteration. The data comes from this file or from
+`photographs.py`.
 """
 
 # mypy: ignore-errors
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from _common import photographs
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 
 if os.environ.get("GUIDES_ENGINE", "penstock") == "tensorflow":
     import tensorflow as tf
@@ -30,7 +31,7 @@ rng = np.random.default_rng(0)
 
 
 def program(name: str) -> Callable[[Any], Any]:
-    """Enter the function into `PROGRAMS` under `name`."""
+    """Add the function to `PROGRAMS` under `name`."""
 
     def enter(function: Any) -> Any:
         PROGRAMS[name] = function
@@ -123,7 +124,7 @@ program("if uniform > 0.5, cast, resize")(lambda: from_records(maybe_gray))
 
 
 def rotated(image, label):
-    """Rotate by a random angle through a grid of pixels, as the guides of image classification do by hand."""
+    """Rotate by a random angle through a grid of pixels, as in guides of image classification."""
     image = tf.image.resize(image, [96, 96])
     angle = tf.random.uniform((), -0.3, 0.3)
     ys, xs = tf.meshgrid(tf.range(96.0) - 47.5, tf.range(96.0) - 47.5, indexing="ij")
@@ -176,16 +177,15 @@ CLASS_NAMES = np.array([f"class_{i}" for i in range(10)])
 
 
 def class_folders():
-    """Return a folder with one folder of photographs for each class, made at the first call."""
-    folder = data_folder() / "guides-classes-1"
-    if not folder.exists():
-        unfinished = Path(f"{folder}.unfinished")
+    """Return a folder with one folder of photographs for each class. The first call writes it."""
+
+    def write(folder):
         for i, path in enumerate(photographs.singles()):
-            target = unfinished / str(CLASS_NAMES[i % 10]) / Path(path).name
+            target = folder / str(CLASS_NAMES[i % 10]) / Path(path).name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(path)
-        unfinished.rename(folder)
-    return folder
+
+    return written_once(data_folder() / "guides-classes-1", write)
 
 
 def get_label(file_path):
@@ -331,18 +331,16 @@ NAME_TO_FEATURES = {
 
 
 def bert_records():
-    """Return a TFRecord file of 10,000 records, made at the first call."""
+    """Return a TFRecord file of 10,000 records. The first call writes it."""
     import penstock as ps
 
-    path = data_folder() / "guides-bert-1.tfrecord"
-    if not path.exists():
-        unfinished = Path(f"{path}.unfinished")
-        with ps.io.TFRecordWriter(str(unfinished)) as writer:
+    def write(path):
+        with ps.io.TFRecordWriter(str(path)) as writer:
             for _ in range(10_000):
                 row = {name: rng.integers(0, 30_000, 128) for name in ("input_ids", "input_mask", "segment_ids")}
                 writer.write(ps.io.encode_example(row | {"label_ids": int(rng.integers(0, 2))}))
-        unfinished.rename(path)
-    return str(path)
+
+    return str(written_once(data_folder() / "guides-bert-1.tfrecord", write))
 
 
 def decode_record(record):

@@ -1,6 +1,6 @@
-"""The JPEG pipeline as a user of each library writes it: `jpeg.py` times its passes, `startup.py` its first batch.
+"""The JPEG pipeline in each library: `jpeg.py` measures its iterations, `startup.py` its first batch.
 
-`floats` are from 0 to 1; without, the resized pictures are cut off to bytes.
+With `floats` the values are from 0 to 1, otherwise the resized images are truncated to bytes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ CYCLE, BUFFER, BATCH = 4, 1024, 32
 def penstock(*, floats: bool = True) -> Any:
     import penstock as ps
 
-    return penstock_pictures(floats=floats).shuffle(BUFFER).batch(BATCH).prefetch(ps.AUTOTUNE)
+    return penstock_images(floats=floats).shuffle(BUFFER).batch(BATCH).prefetch(ps.AUTOTUNE)
 
 
-def penstock_pictures(*, floats: bool = True) -> Any:
-    """Pictures and labels, one by one."""
+def penstock_images(*, floats: bool = True) -> Any:
+    """Build a data set of single images and labels."""
     import numpy as np
 
     import penstock as ps
@@ -41,14 +41,14 @@ def tf_data(*, records_shuffled: bool = False, floats: bool = True) -> Any:
     import tensorflow as tf
 
     if records_shuffled:
-        ds = tf_data_pictures(BUFFER, floats=floats)
+        ds = tf_data_images(BUFFER, floats=floats)
     else:
-        ds = tf_data_pictures(floats=floats).shuffle(BUFFER)
+        ds = tf_data_images(floats=floats).shuffle(BUFFER)
     return ds.batch(BATCH).prefetch(tf.data.AUTOTUNE)
 
 
-def tf_data_pictures(records_shuffled: int | None = None, *, floats: bool = True) -> Any:
-    """Pictures and labels, one by one, in the order of their records or in that of a shuffle with such a buffer."""
+def tf_data_images(records_shuffled: int | None = None, *, floats: bool = True) -> Any:
+    """Build a data set of single images and labels, in the order of the records or shuffled with the given buffer."""
     import tensorflow as tf
 
     features = {"image": tf.io.FixedLenFeature((), tf.string), "label": tf.io.FixedLenFeature((), tf.int64)}

@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from _common.duel import data_folder
+from _common.duel import data_folder, written_once
 
 COUNT, SHARDS = 1600, 16
 HEIGHT, WIDTH = 375, 500
-TIMES = 1  # how often each file is listed: what runs on many cores needs longer passes
-QUALITY = 85  # with the grain below some 45 KB a picture
+TIMES = 1  # number of times that each file is listed: more cores need longer iterations
+QUALITY = 85  # about 45 KB per image with the noise of `_snapshot`
 _SCENES = 24
-_VERSION = 1  # raise it when what is made changes
+_VERSION = 1  # raise it when the data changes
 
 
 def photographs() -> Path:
-    """The folder of the data; made at the first call (ten seconds). Holds shards and `single/00000-LABEL.jpg`."""
-    folder = data_folder() / f"photographs-{_VERSION}"
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        _make(unfinished)
-        unfinished.rename(folder)
-    return folder
+    """Return the folder of the data: shards and `single/00000-LABEL.jpg`. The first call writes it (ten seconds)."""
+    return written_once(data_folder() / f"photographs-{_VERSION}", _write)
 
 
 def shards() -> list[str]:
-    """The TFRecord files, in order."""
+    """Return the TFRecord files, in order."""
     return sorted(map(str, photographs().glob("photographs-*.tfrecord"))) * TIMES
 
 
 def singles() -> list[str]:
-    """The same pictures as files of their own, in order."""
+    """Return the single files of the same images, in order."""
     return sorted(map(str, (photographs() / "single").iterdir())) * TIMES
 
 
-def _make(folder: Path) -> None:
+def _write(folder: Path) -> None:
     import penstock as ps
 
-    print(f"making {COUNT} photographs", flush=True)
+    print(f"writing {COUNT} photographs", flush=True)
     (folder / "single").mkdir(parents=True)
     rng = np.random.default_rng(0)
     scenes = [_scene(rng) for _ in range(_SCENES)]
@@ -57,7 +50,7 @@ def _make(folder: Path) -> None:
 
 
 def _scene(rng: np.random.Generator) -> NDArray[np.float32]:
-    """Twice as large as a picture: light that falls off, stripes of some texture, discs with hard edges."""
+    """Compute an image of twice the size: gradients of light, stripes as texture, discs with hard edges."""
     y, x = np.mgrid[: 2 * HEIGHT, : 2 * WIDTH].astype(np.float32) / WIDTH
     scene = np.zeros((2 * HEIGHT, 2 * WIDTH, 3), np.float32)
     for channel in range(3):
@@ -72,7 +65,7 @@ def _scene(rng: np.random.Generator) -> NDArray[np.float32]:
 
 
 def _snapshot(scene: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.uint8]:
-    """A part of the scene, in its own light and with the sensor's grain."""
+    """Cut an image out of the scene, with random brightness and sensor noise."""
     top, left = rng.integers(HEIGHT), rng.integers(WIDTH)
     part = scene[top : top + HEIGHT, left : left + WIDTH] * rng.uniform(0.7, 1.1)
     grain = rng.standard_normal((HEIGHT, WIDTH, 1), np.float32) * rng.uniform(4, 9)

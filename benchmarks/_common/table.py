@@ -1,21 +1,22 @@
-"""The one table that every benchmark prints."""
+"""The table that all benchmarks print."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Row:
-    """penstock beside one peer; `ratios` has one entry per pair of runs.
+    """penstock and one peer. `ratios` has one entry per pair of runs.
 
-    `goal` is the bound on the median ratio, and `hoped` the figure in brackets behind it; with `at_most` the smaller
-    ratio is the better one. Without a goal the row only informs.
+    `goal` is the bound on the median ratio, and `hoped` the figure in brackets after it. With `at_most` the smaller
+    ratio is the better one. A row without a goal has no verdict.
     """
 
     workload: str
@@ -53,6 +54,32 @@ class Row:
         )
 
 
+def row_of(
+    workload: str,
+    ours: Sequence[Any],
+    peer: str,
+    theirs: Sequence[Any],
+    *,
+    ratio: Callable[[Any, Any], float] = lambda mine, other: mine.rate / other.rate,
+    goal: float | None = None,
+    hoped: float | None = None,
+    at_most: bool = False,
+) -> Row:
+    """Return the row of runs that have a `rate` and a `cpu_us`: their medians, and the ratio of each pair of runs."""
+    return Row(
+        workload=workload,
+        penstock=rate(median(run.rate for run in ours)),
+        peer=peer,
+        theirs=rate(median(run.rate for run in theirs)),
+        ratios=[ratio(mine, other) for mine, other in zip(ours, theirs, strict=True)],
+        cpu_penstock=median(run.cpu_us for run in ours),
+        cpu_peer=median(run.cpu_us for run in theirs),
+        goal=goal,
+        hoped=hoped,
+        at_most=at_most,
+    )
+
+
 HEADER = ("workload", "penstock", "peer", "its", "ratio min / median / max", "CPU µs: ours", "its", "goal")
 
 
@@ -70,7 +97,7 @@ def print_table(rows: Sequence[Row], notes: Sequence[str] = ()) -> None:
 
 
 def rate(value: float) -> str:
-    """Elements per second to three figures.
+    """Format elements per second with three digits.
 
     >>> rate(1234567.0), rate(870.2)
     ('1.23 M/s', '870 /s')

@@ -1,4 +1,4 @@
-"""CIFAR's usual augmentation as a user of each library writes it: pad, flip, crop, rotate, cutout, normalise."""
+"""CIFAR's usual augmentation in each library: pad, flip, crop, rotate, cutout, normalise."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from _common.thumbnails import SIDE, thumbnails
 
 BATCH, MARGIN, HOLE = 512, 4, 8
-MOST = float(np.deg2rad(5))  # as far as pictures are turned
+MOST = float(np.deg2rad(5))  # largest angle of a rotation
 MEAN = np.array([125.3, 123.0, 113.9], np.float32)
 STD = np.array([63.0, 62.1, 66.7], np.float32)
 PADDINGS = ((MARGIN, MARGIN), (MARGIN, MARGIN), (0, 0))
 
 
 def penstock() -> Any:
-    """Written per element, as everything; batched behind it."""
+    """Build the pipeline per element, with the batch at the end."""
     import penstock as ps
 
     features = {"image": ps.io.FixedLenFeature((), bytes), "label": ps.io.FixedLenFeature((), np.int64)}
@@ -36,10 +36,10 @@ def penstock() -> Any:
 
 
 def tf_data(*, whole_batches: bool) -> Any:
-    """Rotation, cutout and arithmetic always by batch.
+    """Build the pipeline with rotation, cutout and arithmetic on the batch.
 
-    With `whole_batches`, parsing, padding and flips too, as the guide to performance advises; what has no form for
-    batches then runs under tf.map_fn. Without it, those are mapped over elements in front of the batch.
+    With `whole_batches`, parsing, padding and flips are on the batch too, as the performance guide advises; operations
+    without a form for batches run in tf.map_fn. Without it, these operations are mapped over elements before the batch.
     """
     import tensorflow as tf
 
@@ -73,7 +73,7 @@ def tf_data(*, whole_batches: bool) -> Any:
         return (tf.cast(images, tf.float32) - MEAN) / STD, labels
 
     def rotated(images: Any, angles: Any) -> Any:
-        """As tfa.image.rotate, which is no longer kept."""
+        """Rotate like tfa.image.rotate, which is no longer maintained."""
         cosine, sine, last = tf.cos(angles), tf.sin(angles), tf.constant(SIDE - 1, tf.float32)
         right = (last - (cosine * last - sine * last)) / 2
         down = (last - (sine * last + cosine * last)) / 2

@@ -1,1 +1,1 @@
-"""penstock and TensorFlow on the same input: one module per subject, each a list of checks."""
+"""Checks of penstock and TensorFlow on the same input: one module per subject, each with a list of checks."""

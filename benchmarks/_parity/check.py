@@ -1,4 +1,4 @@
-"""What a check is, and how results of the two libraries are compared."""
+"""Checks, and the comparison of results of the two libraries."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import penstock as ps
 
 @dataclass(frozen=True)
 class Check:
-    """`run` compares by means of the Comparer it is given."""
+    """A named check. `run` compares with the Comparer that it gets."""
 
     name: str
     run: Callable[[Comparer], None]
 
 
 class Comparer:
-    """Counts comparisons and keeps what differed."""
+    """Counts comparisons and collects differences."""
 
     def __init__(self) -> None:
         self.count = 0
         self.differences: list[str] = []
 
     def same(self, what: str, ours: Any, theirs: Any) -> None:
-        """Both must be equal to the last bit."""
+        """Compare two values, which must be equal to the last bit."""
         self.count += 1
         if comparable(ours) != comparable(theirs):
             self.differs(f"{what}\n    penstock:   {ours!r:.300}\n    tensorflow: {theirs!r:.300}")
@@ -36,9 +36,9 @@ class Comparer:
     def same_or_both_refuse(
         self, what: str, ours: Callable[[], Any], theirs: Callable[[], Any], *, may_refuse: bool = False
     ) -> None:
-        """As `same` for what both calls give; where one refuses its input, the other must, too.
+        """Compare the results of both calls with `same`. If one call refuses its input, the other must refuse it too.
 
-        With `may_refuse` penstock may be the stricter one; the caller says why.
+        With `may_refuse`, penstock alone may refuse the input; the caller documents the reason.
         """
         found, error = outcome(ours, Exception)
         wanted, refusal = outcome(theirs, REFUSALS)
@@ -55,10 +55,10 @@ class Comparer:
             self.differs(f"{what}: only {refuses} refuses it\n    {pair}")
 
     def listed(self, what: str, ours: Any, theirs: Any) -> None:
-        """They differ, as is listed with the reason; if not, the list is to be shortened."""
+        """Check that the values differ, because the list of differences has this case."""
         self.count += 1
         if comparable(ours) == comparable(theirs):
-            self.differs(f"{what} gives the same by now, {ours!r:.100}, and is listed as a difference")
+            self.differs(f"{what} is listed as a difference, but both give {ours!r:.100}")
 
     def differs(self, text: str) -> None:
         self.differences.append(text)
@@ -68,7 +68,7 @@ REFUSALS = (tf.errors.OpError, ValueError, TypeError)
 
 
 def outcome(call: Callable[[], Any], refusals: Any = REFUSALS) -> tuple[Any, BaseException | None]:
-    """What a call gives, or how it refuses."""
+    """Return the result of a call, or None and its refusal."""
     try:
         return call(), None
     except refusals as error:
@@ -76,9 +76,9 @@ def outcome(call: Callable[[], Any], refusals: Any = REFUSALS) -> tuple[Any, Bas
 
 
 def comparable(value: Any) -> Any:
-    """A value of either library as nested tuples of plain values that compare equal exactly when they are equal.
+    """Convert a value of either library to nested tuples that compare equal exactly if the values are equal.
 
-    Floats compare by their bits, byte strings by content; dtypes and shapes are part of it.
+    Floats compare by their bits, byte strings by content. Dtypes and shapes are part of the result.
     """
     if isinstance(value, dict):
         return {name: comparable(value[name]) for name in sorted(value)}
@@ -106,7 +106,7 @@ SHOWN = 3
 
 
 def run_all(checks: Sequence[Check]) -> int:
-    """Run them all, print a line each and the first differences; the number of checks that failed."""
+    """Run all checks and print a line for each, with the first differences. Return the number of failed checks."""
     failed = 0
     for check in checks:
         comparer = Comparer()

@@ -1,4 +1,4 @@
-"""GIF files of every kind, sound and damaged, written byte by byte."""
+"""GIF files of all kinds, valid and damaged, written byte by byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class _Bits:
-    """Codes of growing width, the first in the lowest bits."""
+    """Writer of codes with growing width, the first code in the lowest bits."""
 
     def __init__(self) -> None:
         self.number, self.count, self.out = 0, 0, bytearray()
@@ -28,7 +28,7 @@ class _Bits:
 
 
 def lzw(indices: Sequence[int], smallest: int, *, clear_first: bool = True, clear_when_full: bool = True) -> bytes:
-    """GIF's compression; without `clear_when_full` a full table stays as it is."""
+    """Compress with GIF's LZW. Without `clear_when_full`, a full table does not change any more."""
     bits, clear = _Bits(), 1 << smallest
     width, table = smallest + 1, {(i,): i for i in range(clear)}
     following = clear + 2
@@ -104,8 +104,8 @@ def files() -> Iterator[tuple[str, bytes]]:
     yield "gif", whole
     yield "gif 87a", screen(9, 6, table, version=b"GIF87a") + one + b";"
     for bits in range(1, 9):
-        picture = image(indices(6, 9, 1 << bits), max(bits, 2))
-        yield f"gif of {1 << bits} colours", screen(9, 6, colours(1 << bits)) + picture + b";"
+        frame = image(indices(6, 9, 1 << bits), max(bits, 2))
+        yield f"gif of {1 << bits} colours", screen(9, 6, colours(1 << bits)) + frame + b";"
     yield "gif interlaced", start + image(indices(6, 9, 16), 4, interlaced=True) + b";"
     yield "gif interlaced 1 row", screen(9, 1, table) + image(indices(1, 9, 16), 4, interlaced=True) + b";"
     yield "gif local colours", start + image(indices(6, 9, 8), 3, table=colours(8, 9)) + b";"

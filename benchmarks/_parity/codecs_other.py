@@ -1,4 +1,4 @@
-"""BMP, WebP and JPEG files of many kinds, sound and damaged."""
+"""BMP, WebP and JPEG files of many kinds, valid and damaged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import simplejpeg
 from numpy.typing import NDArray
 
 
-def picture(height: int, width: int, channels: int) -> NDArray[np.uint8]:
+def waves_image(height: int, width: int, channels: int) -> NDArray[np.uint8]:
     rng = np.random.default_rng(height * 100 + width)
     y, x = np.mgrid[:height, :width]
     waves = [100 + 60 * np.sin(x / (3 + c) + y / (5 + 2 * c)) + 50 * (x > y) for c in range(channels)]
@@ -90,14 +90,14 @@ def webps() -> Iterator[tuple[str, bytes]]:
     def encoded(image: NDArray[np.uint8], quality: int) -> bytes:
         return bytes(cv2.imencode(".webp", image, [cv2.IMWRITE_WEBP_QUALITY, quality])[1])
 
-    lossy, lossless = encoded(picture(17, 21, 3), 80), encoded(picture(9, 11, 3), 101)
+    lossy, lossless = encoded(waves_image(17, 21, 3), 80), encoded(waves_image(9, 11, 3), 101)
     yield "webp lossy", lossy
     yield "webp lossless", lossless
-    yield "webp alpha", encoded(picture(17, 21, 4), 80)
-    yield "webp lossless alpha", encoded(picture(9, 11, 4), 101)
-    yield "webp grey", encoded(picture(9, 11, 1), 101)
+    yield "webp alpha", encoded(waves_image(17, 21, 4), 80)
+    yield "webp lossless alpha", encoded(waves_image(9, 11, 4), 101)
+    yield "webp grey", encoded(waves_image(9, 11, 1), 101)
     frames = cv2.Animation()
-    frames.frames = [picture(8, 12, 4), 255 - picture(8, 12, 4), picture(8, 12, 4)[::-1].copy()]
+    frames.frames = [waves_image(8, 12, 4), 255 - waves_image(8, 12, 4), waves_image(8, 12, 4)[::-1].copy()]
     frames.durations = [100, 100, 100]
     played = bytes(cv2.imencodeanimation(".webp", frames)[1])
     yield "webp animated", played
@@ -125,7 +125,7 @@ def _rotated(orientation: int) -> bytes:
     return _segment(0xE1, b"Exif\0\0MM\0*\0\0\0\x08\0\x01" + entry + bytes(4))
 
 
-# 16 x 16, of libjpeg-turbo with TJPARAM_ARITHMETIC and TJPARAM_PRECISION: no package of ours writes these.
+# 16 x 16 pixels, written by libjpeg-turbo with TJPARAM_ARITHMETIC and TJPARAM_PRECISION, which no package offers
 ARITHMETIC = base64.b64decode(
     "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAYEBQYFBAYGBQYHBwYIChAKCgkJChQODwwQFxQYGBcUFhYaHSUfGhsjHBYWICwgIyYn"
     "KSopGR8tMC0oMCUoKSj/2wBDAQcHBwoIChMKChMoGhYaKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgo"
@@ -164,8 +164,8 @@ LOSSLESS = base64.b64decode(
 
 
 def jpegs() -> Iterator[tuple[str, bytes]]:
-    colour, grey = picture(19, 26, 3), picture(19, 26, 1)
-    ink = picture(19, 26, 4)
+    colour, grey = waves_image(19, 26, 3), waves_image(19, 26, 1)
+    ink = waves_image(19, 26, 4)
     for subsampling in ("444", "422", "420", "440", "411"):
         yield f"jpeg {subsampling}", simplejpeg.encode_jpeg(colour, 90, "RGB", subsampling)
     yield "jpeg grey", simplejpeg.encode_jpeg(grey, 90, "GRAY", "Gray")

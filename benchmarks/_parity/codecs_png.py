@@ -1,4 +1,4 @@
-"""PNG files of every kind, sound and damaged, written byte by byte."""
+"""PNG files of all kinds, valid and damaged, written byte by byte."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def file_of(*chunks: bytes) -> bytes:
 
 
 def samples(height: int, width: int, depth: int, colour: int, seed: int) -> NDArray[np.int64]:
-    """(height, width, samples) of smooth and noisy values; palettes of `1 << depth` entries hold all of them."""
+    """Return smooth and noisy values of shape (height, width, samples), each below `1 << depth`."""
     rng = np.random.default_rng(seed)
     top = (1 << depth) - 1
     y, x = np.mgrid[:height, :width]
@@ -40,7 +40,7 @@ def samples(height: int, width: int, depth: int, colour: int, seed: int) -> NDAr
 
 
 def packed(values: NDArray[np.int64], depth: int) -> NDArray[np.uint8]:
-    """Rows of bytes, the leftmost sample in the highest bits."""
+    """Return rows of bytes with the leftmost sample in the highest bits."""
     rows = values.reshape(len(values), -1)
     if depth == 16:
         return rows.astype(">u2").view(np.uint8).reshape(len(rows), -1)
@@ -49,7 +49,7 @@ def packed(values: NDArray[np.int64], depth: int) -> NDArray[np.uint8]:
 
 
 def filtered(rows: NDArray[np.uint8], step: int, first: int = 0) -> bytes:
-    """Row y with filter (first + y) % 5."""
+    """Apply filter (first + y) % 5 to each row y."""
     out = b""
     above = np.zeros(rows.shape[1], np.int64)
     for y, row in enumerate(rows.astype(np.int64)):
@@ -85,13 +85,13 @@ def palette(depth: int) -> bytes:
 
 
 def transparency(depth: int, colour: int, values: NDArray[np.int64]) -> bytes:
-    """tRNS that makes the first pixel's value transparent, or graded alpha for half of a palette."""
+    """Build a tRNS chunk that makes the first pixel's value transparent, or half of a palette partly transparent."""
     if colour == 3:
         return chunk(b"tRNS", bytes(range(0, 200, 100 * 2 // (1 << depth) or 1))[: max(1, (1 << depth) // 2)])
     return chunk(b"tRNS", b"".join(struct.pack(">H", int(value)) for value in values[0, 0]))
 
 
-def picture(
+def png_file(
     colour: int, depth: int, *, height: int = 7, width: int = 13, interlaced: int = 0, keyed: bool = False
 ) -> bytes:
     values = samples(height, width, depth, colour, colour * 16 + depth)
@@ -104,19 +104,19 @@ def picture(
 
 
 def sound() -> Iterator[tuple[str, bytes]]:
-    """Every colour type, depth, interlacing and transparency."""
+    """Yield each colour type, depth, interlacing and transparency."""
     for (colour, depth), interlaced, keyed in product(KINDS, (0, 1), (False, True)):
         if keyed and colour in (4, 6):
             continue
         name = f"png colour {colour} depth {depth}{' interlaced' * interlaced}{' tRNS' * keyed}"
-        yield name, picture(colour, depth, interlaced=interlaced, keyed=keyed)
+        yield name, png_file(colour, depth, interlaced=interlaced, keyed=keyed)
     for height, width in ((1, 1), (1, 9), (9, 1), (2, 3), (5, 5), (8, 8), (17, 16)):
-        yield f"png interlaced {height}x{width}", picture(2, 8, height=height, width=width, interlaced=1)
-        yield f"png interlaced {height}x{width} grey 2", picture(0, 2, height=height, width=width, interlaced=1)
+        yield f"png interlaced {height}x{width}", png_file(2, 8, height=height, width=width, interlaced=1)
+        yield f"png interlaced {height}x{width} grey 2", png_file(0, 2, height=height, width=width, interlaced=1)
 
 
 def odd() -> Iterator[tuple[str, bytes]]:
-    """What writers leave out, add, or get wrong."""
+    """Yield files with parts that writers leave out, add, or write wrongly."""
     values = samples(7, 13, 8, 2, 5)
     raw = scanlines(values, 8, 0)
     stream = zlib.compress(raw, 9)
@@ -185,7 +185,7 @@ def odd() -> Iterator[tuple[str, bytes]]:
 
 
 def keyed() -> Iterator[tuple[str, bytes]]:
-    """Palettes and transparency out of the ordinary."""
+    """Yield unusual palettes and transparency."""
     short = chunk(b"PLTE", bytes(range(9)))
     indices = chunk(b"IDAT", zlib.compress(b"\0" + bytes([0, 2, 3, 255])))
     head = header(4, 1, 8, 3)
@@ -217,7 +217,7 @@ def keyed() -> Iterator[tuple[str, bytes]]:
 
 
 def animated() -> Iterator[tuple[str, bytes]]:
-    """An animated PNG: decoders that do not know the format show its default picture."""
+    """Yield animated PNGs. Decoders without support for the format return the default image."""
     values = samples(7, 13, 8, 2, 5)
     first = chunk(b"IDAT", zlib.compress(scanlines(values, 8, 0), 9))
     second = chunk(b"fdAT", struct.pack(">I", 2) + zlib.compress(scanlines(255 - values, 8, 0), 9))
@@ -229,7 +229,7 @@ def animated() -> Iterator[tuple[str, bytes]]:
 
 
 def bright() -> Iterator[tuple[str, bytes]]:
-    """A gamma changes how colour becomes grey: by way of linear light."""
+    """Yield files with a gamma, which changes the conversion of colour to grey through linear light."""
     srgb, gamma = chunk(b"sRGB", b"\0"), {value: chunk(b"gAMA", struct.pack(">I", value)) for value in GAMMAS}
     known = {f"gamma {value}": (found,) for value, found in gamma.items()}
     known |= {"sRGB": (srgb,), "sRGB and gamma": (srgb, gamma[20000]), "gamma and sRGB": (gamma[20000], srgb)}

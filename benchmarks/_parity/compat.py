@@ -1,4 +1,4 @@
-"""penstock.compat.tf: the expressions of tests/compat, evaluated with both; values, dtypes and shapes, and refusals."""
+"""penstock.compat.tf: the expressions of tests/compat in both libraries: values, dtypes, shapes, and refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.compat.expressions import EXACT, described, evaluated
 from tests.compat.operands import OPERANDS, VALUES, differs, results
 
-# Wrong calls: both must refuse them.
+# Wrong calls, which both libraries must refuse.
 REFUSED = r"""
 tf.reshape([1, 2, 3], [2, 2])
 tf.concat([[1, 2], [[3]]], 0)
@@ -33,7 +33,7 @@ tf.constant([1, 2]) + tf.constant([1, 2, 3])
 tf.io.parse_tensor(b"no proto", tf.int32)
 tf.io.decode_raw(b"abc", tf.int32)
 tf.io.decode_csv("1,2", [[0]])
-tf.io.decode_jpeg(b"no picture")
+tf.io.decode_jpeg(b"no image")
 tf.image.random_crop(np.zeros((2, 2, 3), np.uint8), [4, 4, 3])
 tf.slice([1, 2, 3], [2], [5])
 tf.split([1, 2, 3], 2)
@@ -63,15 +63,17 @@ def _operands(compare: Comparer) -> None:
 def _refusals(compare: Comparer) -> None:
     for expression in REFUSED:
         compare.count += 1
-        taken = [name for name, module in (("penstock", ours), ("tensorflow", tf)) if not _refuses(expression, module)]
-        if taken:
-            compare.differs(f"{expression}: taken by {' and '.join(taken)}")
+        accepting = [
+            name for name, module in (("penstock", ours), ("tensorflow", tf)) if not _refuses(expression, module)
+        ]
+        if accepting:
+            compare.differs(f"{expression}: accepted by {' and '.join(accepting)}")
 
 
 def _refuses(expression: str, module: Any) -> bool:
     try:
         evaluated(expression, module)
-    except Exception:  # of whatever kind: that it is refused is what is compared
+    except Exception:  # any kind of error: the check compares only that the call is refused
         return True
     return False
 

@@ -1,4 +1,4 @@
-"""Data sets: interleave under many settings, functions, what is random, and what is known before a pass."""
+"""Data sets: interleave with many settings, functions, random steps, and properties known before an iteration."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ORDERS = 150
 
 
 def elements(ds: Any) -> list[Any]:
-    """Every element, as numpy values."""
+    """Return all elements, as numpy values."""
     return list(ds.as_numpy_iterator())
 
 
 def _spec(spec: Any) -> Any:
-    """A spec of either library with its leaves as text."""
+    """Convert a spec of either library to a nest of strings."""
     if isinstance(spec, dict):
         return {name: _spec(part) for name, part in spec.items()}
     if isinstance(spec, tuple):
@@ -31,7 +31,7 @@ def _spec(spec: Any) -> Any:
 
 
 def orders(compare: Comparer) -> None:
-    """interleave with random cycles, block lengths, and lengths of inputs, in turn and in parallel; and flat_map."""
+    """Compare interleave and flat_map with random cycles, block lengths and input lengths, sequential and parallel."""
     for number in range(ORDERS):
         rng = np.random.default_rng(number)
         lengths = rng.integers(0, 7, size=rng.integers(0, 9)).astype(np.int64)
@@ -56,7 +56,7 @@ def _inputs(kind: Any, lengths: Any) -> Any:
 
 
 def _counted(kind: Any) -> Callable[[Any, Any], Any]:
-    """A function from (i, length) to a data set of the `length` numbers from i·100 on."""
+    """Return a function from (i, length) to a data set of `length` numbers from i·100 on."""
     return lambda i, length: kind.range(i * 100, i * 100 + length)
 
 
@@ -73,7 +73,10 @@ def _kept(x: Any) -> Any:
 
 
 def functions(compare: Comparer) -> None:
-    """map, filter, from_generator; of shuffle, whose order is its own, which elements and how early."""
+    """Compare map, filter and from_generator. For shuffle, compare the set of elements and their earliest position.
+
+    The order of a shuffle differs between the libraries.
+    """
     numbers, theirs = ps.Dataset.range(50), tf.data.Dataset.range(50)
     for parallel in (None, 3):
         compare.same(
@@ -84,9 +87,9 @@ def functions(compare: Comparer) -> None:
     compare.same("filter", elements(numbers.filter(_kept)), elements(theirs.filter(_kept)))
     for buffer in (1, 7, 50, 100):
         found = elements(numbers.shuffle(buffer, seed=1))
-        compare.same(f"shuffle({buffer}) keeps every element", sorted(found), sorted(elements(theirs.shuffle(buffer))))
+        compare.same(f"shuffle({buffer}) has every element", sorted(found), sorted(elements(theirs.shuffle(buffer))))
         early = [int(x) for place, x in enumerate(found) if x >= place + buffer]
-        compare.same(f"shuffle({buffer}) gives none before its buffer reaches it", early, [])
+        compare.same(f"shuffle({buffer}) has no element before its buffer reaches it", early, [])
 
     def generate() -> Iterator[Any]:
         yield from ((i, b"x" * i) for i in range(5))
@@ -101,7 +104,7 @@ def functions(compare: Comparer) -> None:
 
 
 def specs(compare: Comparer) -> None:
-    """element_spec where sources and operations are known, beyond what the chains meet."""
+    """Compare element_spec and cardinality of sources and steps that generated pipelines do not have."""
     values = {"a": np.zeros((4, 2), np.float16), "b": (np.array([b"x"] * 4), np.ones(4, bool))}
     ours, theirs = ps.Dataset.from_tensor_slices(values), tf.data.Dataset.from_tensor_slices(values)
     forms: tuple[tuple[str, Callable[[Any], Any]], ...] = (
@@ -119,7 +122,7 @@ def specs(compare: Comparer) -> None:
         compare.same(f"element_spec: {text}", _spec(mine.element_spec), _spec(other.element_spec))
 
 
-SHARE = 0.04  # how far a share of 2000 draws may be off: four deviations
+SHARE = 0.04  # allowed deviation of a share of 2000 random numbers: four standard deviations
 MIXED = "K.Dataset.sample_from_datasets([K.Dataset.range(30), K.Dataset.range(100, 110)], seed=3)"
 WEIGHTED = (
     "K.Dataset.sample_from_datasets([K.Dataset.range(1).repeat(), K.Dataset.range(1, 2).repeat()], [0.2, 0.8], seed=3)"
@@ -131,12 +134,12 @@ RESAMPLED = (
 
 
 def mixtures(compare: Comparer) -> None:
-    """Draws have their own order: every element comes, in its data set's order, and the shares are right."""
+    """Check mixtures, whose random order differs: all elements in their data set's order, and the right shares."""
     for kit in (OURS, THEIRS):
         found = [int(x) for x in elements(kit.build(MIXED))]
         for low, high in ((0, 30), (100, 110)):
-            part = [x for x in found if low <= x < high]
-            compare.same(f"{kit.name}: a part of {MIXED}", part, list(range(low, high)))
+            share = [x for x in found if low <= x < high]
+            compare.same(f"{kit.name}: elements from {low} of {MIXED}", share, list(range(low, high)))
         initial = ("None", "[0.75, 0.25]")
         for text in (WEIGHTED, *(RESAMPLED.format(dist) for dist in initial)):
             share = float(np.mean(elements(kit.build(text).skip(500).take(2000))))

@@ -1,4 +1,7 @@
-"""What differs between the libraries for one pipeline, beyond what may: elements, errors, cardinality, element_spec."""
+"""Find the difference between the libraries for one pipeline: elements, errors, cardinality, element_spec.
+
+Known, allowed differences are left out.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from _parity.check import comparable
 from _parity.kit import OURS, THEIRS
 from _parity.outcome import Outcome, outcome_of
 
-# Penstock's kind of error, and TensorFlow's where that is another.
+# pairs of penstock's and TensorFlow's kind of error that may differ
 KINDS = {
-    ("InvalidArgument", "FailedPrecondition"),  # shapes that do not go together in a rebatch
-    ("InvalidArgument", "InternalError"),  # an element too long for pad_to_bucket_boundary
+    ("InvalidArgument", "FailedPrecondition"),  # shapes of a rebatch that do not match
+    ("InvalidArgument", "InternalError"),  # an element that is too long for pad_to_bucket_boundary
     ("InvalidArgument", "UnknownError"),  # a query that SQLite refuses
 }
 
@@ -24,9 +27,9 @@ DROPS = re.compile(r"drop_remainder=True|batch\(\d+, True|, True\)\.flat_map")
 
 
 def difference(text: str, **known: Any) -> str | None:
-    """What differs between the libraries."""
+    """Return the difference of the libraries for a pipeline, or None."""
     if KNOWN_SHAPES.search(text):
-        return None  # batches of what has no end are full: penstock stacks where TensorFlow makes ragged tensors
+        return None  # batches of an endless input are full: penstock stacks them, TensorFlow returns ragged tensors
     ours, theirs = outcome_of(OURS, text, **known), outcome_of(THEIRS, text, **known)
     found = _in_outcome(text, ours, theirs)
     if found is None and "construction" not in (ours.moment, theirs.moment):
@@ -40,12 +43,12 @@ def difference(text: str, **known: Any) -> str | None:
 def _in_outcome(text: str, ours: Outcome, theirs: Outcome) -> str | None:
     both = f"\n    penstock:   {ours!r}\n    tensorflow: {theirs!r}"
     if ours.error is None and "Incompatible shapes at component" in str(theirs.error):
-        return None  # TensorFlow forgets shapes of components behind choose_from_datasets
+        return None  # TensorFlow forgets shapes of components after choose_from_datasets
     if theirs.moment == "construction" and ours.error is None:
-        # penstock sees what a function does when it runs
+        # penstock finds errors of a function when it runs
         return None if not ours.elements else f"only TensorFlow refuses it{both}"
     if ours.error is None and theirs.error is not None and DROPS.search(text):
-        return None  # a remainder that is dropped takes its failures with it
+        return None  # penstock does not compute a dropped remainder, so its errors do not occur
     if (ours.error is None) != (theirs.error is None):
         return f"one of them fails{both}"
     if comparable(ours.elements) != comparable(theirs.elements) and theirs.moment != "construction":
@@ -56,7 +59,7 @@ def _in_outcome(text: str, ours: Outcome, theirs: Outcome) -> str | None:
 
 
 def _in_cardinality(ours: int, theirs: int, run: Outcome) -> str | None:
-    """Where TensorFlow does not know it, penstock may, and must be right; also where TensorFlow is wrong."""
+    """Compare cardinalities. If TensorFlow returns UNKNOWN or a wrong number, penstock may return the right one."""
     if run.complete and ours == len(run.elements):
         return None
     if ours == theirs or (theirs == tf.data.UNKNOWN_CARDINALITY and not run.complete):
@@ -65,14 +68,14 @@ def _in_cardinality(ours: int, theirs: int, run: Outcome) -> str | None:
 
 
 def _in_spec(text: str, ours: Any, theirs: Any) -> str | None:
-    """A dimension that TensorFlow leaves open may be known: penstock may have looked at an element.
+    """Compare specs. penstock may know a dimension that is open in TensorFlow, because it may have computed an element.
 
-    What is padded is open then: another element may be of another shape, which TensorFlow knows from its tracing. What
-    a function that is not traced returned for one element is open, too: then that element's spec has to fit.
+    Padded dimensions are open in penstock: another element may have another shape, which TensorFlow knows from tracing.
+    Dimensions of a function without a trace are open too. Then the spec of the computed element has to fit.
     """
     try:
         mine = ours.element_spec
-    except Exception as error:  # an element that was to be looked at failed, or there was none
+    except Exception as error:  # the computed element has an error, or there is none
         return None if not _first(ours) else f"element_spec: {error!r}"
     other = theirs.element_spec
     same = alike(mine, other, may_be_open=SEEN_AND_PADDED.search(text) is not None) or alike(ours._known.spec, other)

@@ -1,4 +1,4 @@
-"""No element, one, and no end: through every step, with what is known before a pass."""
+"""Inputs of no element, one, and endlessly many, through each step, and their cardinality before an iteration."""
 
 from __future__ import annotations
 
@@ -71,21 +71,21 @@ STEPS = (
     ".cache()",
     ".apply(K.experimental.assert_cardinality(1))",
 )
-ENDING = (  # steps that have to see the end
+ENDING = (  # steps that need the end of their input
     ".apply(K.experimental.group_by_reducer(lambda x: x % 2, K.experimental.Reducer("
     "lambda key: key * 0, lambda s, x: s + x, lambda s: s)))",
     ".apply(lambda ds: K.Dataset.from_tensors(ds.reduce(np.int64(7), lambda s, x: s + x)))",
     ".map(lambda x: {'a': x}).apply(K.experimental.pad_to_cardinality(3))",
 )
 SINGLE = ".apply(lambda ds: K.Dataset.from_tensors(ds.get_single_element()))"
-NEVER = (".filter(lambda x: x < 0)",)  # of an endless input nothing comes, and nobody comes back
+NEVER = (".filter(lambda x: x < 0)",)  # with an endless input, this step never returns
 ENDLESS = SOURCES["no end"]
-LISTED = {  # differences in what is known before a pass
-    f"{ENDLESS}.skip(-1)": "skip(-1) leaves nothing, also of what has no end",
-    f"{ENDLESS}.batch(2).rebatch(3)": "the cardinality of a rebatch is known where that of its input is",
+LISTED = {  # differences in the cardinality before an iteration
+    f"{ENDLESS}.skip(-1)": "skip(-1) returns no element, also of an endless input",
+    f"{ENDLESS}.batch(2).rebatch(3)": "the cardinality of a rebatch is known if its input's cardinality is known",
     f"{ENDLESS}.batch(2).rebatch([1, 2], drop_remainder=True)": "as above",
-    f"{ENDLESS}{SEQUENTIAL}": "as with parallel calls: an interleave of an input without end has none",
-    f"{ENDLESS}{CHOSEN}": "six choices never give more than six elements",
+    f"{ENDLESS}{SEQUENTIAL}": "as with parallel calls: an interleave of an endless input is endless",
+    f"{ENDLESS}{CHOSEN}": "six choices return at most six elements",
 }
 
 
@@ -97,7 +97,7 @@ def edges(compare: Comparer) -> None:
                 continue
             text = f"{source}{step}"
             if endless or "repeat" in step:
-                before_a_pass(compare, text)
+                compare_cardinality(compare, text)
                 text = f"{text}.take(5)"
             compare.count += 1
             found = difference(text)
@@ -105,8 +105,8 @@ def edges(compare: Comparer) -> None:
                 compare.differs(f"{text}: {found}")
 
 
-def before_a_pass(compare: Comparer, text: str) -> None:
-    """The cardinality of what may have no end."""
+def compare_cardinality(compare: Comparer, text: str) -> None:
+    """Compare the cardinality of a pipeline that may be endless."""
     ours, refusal = outcome(lambda: int(OURS.build(text).cardinality()))
     theirs, other = outcome(lambda: int(THEIRS.build(text).cardinality()))
     if text in LISTED:

@@ -1,4 +1,4 @@
-"""Example and SequenceExample: encoded, decoded and parsed by both, on a table of descriptions and awkward records."""
+"""Example and SequenceExample: encoded, decoded and parsed by both, with many descriptions and unusual records."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ RECORDS = (
     _example(a=_numbers(300), b=_floats(0.5, 1.5))[:-1],
 )
 
-Described = dict[str, tuple[str, dict[str, Any]]]  # by name: a class, and its arguments
-WITHOUT_SPLITS = (5, 6, 7, 11, 14)  # numbers of the records that have no feature `s`
+Described = dict[str, tuple[str, dict[str, Any]]]  # name -> (class, arguments)
+WITHOUT_SPLITS = (5, 6, 7, 11, 14)  # numbers of the records without a feature `s`
 
 _I, _F, _S = "int64", "float32", "string"
 _OURS = {_I: np.int64, _F: np.float32, _S: bytes}
@@ -63,7 +63,7 @@ def _divided(dtype: str, values: str, *partitions: tuple[str, Any], **more: str)
     return {"x": ("RaggedFeature", {"dtype": dtype, "value_key": values, "partitions": list(partitions), **more})}
 
 
-# dtypes stand by name, partitions as (class, argument).
+# Dtypes are given by name, partitions as (class, argument).
 DESCRIPTIONS: tuple[Described, ...] = (
     {"a": ("FixedLenFeature", {"shape": (), "dtype": _I})},
     {"a": ("FixedLenFeature", {"shape": (), "dtype": _I, "default_value": 9})},
@@ -107,7 +107,7 @@ def _described(module: Any, dtypes: dict[str, Any], description: Described) -> d
         if "row_splits_dtype" in settings:
             settings["row_splits_dtype"] = dtypes[_I]
         if kind == "RaggedFeature":
-            settings["validate"] = True  # penstock always does
+            settings["validate"] = True  # penstock always validates
         partitions = settings.pop("partitions", None)
         if partitions is not None:
             settings["partitions"] = [getattr(module.RaggedFeature, p)(value) for p, value in partitions]
@@ -120,10 +120,10 @@ def _both(description: Described) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def single(compare: Comparer) -> None:
-    """Every record under every description.
+    """Compare each record with each description.
 
-    Row splits that are missing are no rows for penstock, and for TensorFlow in a batch; its `parse_single_example`
-    refuses them, so that a batch of one stands for it there.
+    Missing row splits mean no rows in penstock, and in TensorFlow for a batch. TensorFlow's `parse_single_example`
+    refuses them, so this check uses a batch of one record instead.
     """
     for description in DESCRIPTIONS:
         ours, theirs = _both(description)
@@ -132,7 +132,7 @@ def single(compare: Comparer) -> None:
             by_batch = with_splits and number in WITHOUT_SPLITS
             compare.same_or_both_refuse(
                 f"parse_single_example(record {number}, {description})",
-                lambda: ps.io.parse_single_example(record, ours),  # noqa: B023  # called before the next turn
+                lambda: ps.io.parse_single_example(record, ours),  # noqa: B023  # called before the next iteration
                 lambda: _alone(record, theirs, by_batch=by_batch),  # noqa: B023
             )
 
@@ -154,10 +154,10 @@ def _batches() -> Iterator[list[bytes]]:
 
 
 def batched(compare: Comparer) -> None:
-    """Random batches of the records under every description.
+    """Compare random batches of the records with each description.
 
-    TensorFlow checks partitions against the values of the whole batch and then gives one record's values to another;
-    penstock refuses a batch with a record that is refused alone.
+    TensorFlow checks partitions against the values of the whole batch, and may then move values between records.
+    penstock refuses a batch if it refuses one of its records alone.
     """
     for description in DESCRIPTIONS:
         ours, theirs = _both(description)
@@ -172,7 +172,7 @@ def batched(compare: Comparer) -> None:
 
 
 def encoded(compare: Comparer) -> None:
-    """Ours is read by protobuf, protobuf's by us, and both give the same bytes where keys are in order."""
+    """Check that protobuf reads penstock's records, and the reverse, and that both write the same bytes."""
     features: dict[str, Any] = {
         "a": list(INTS),
         "b": np.array([0.5, -1e30], np.float32),
@@ -212,7 +212,7 @@ SEQUENCES: tuple[Described, ...] = (
 
 
 def sequences(compare: Comparer) -> None:
-    """SequenceExample: encoded by both, parsed by both under a table of descriptions."""
+    """Compare SequenceExample, encoded and parsed by both, with many descriptions."""
     record = _sequence().SerializeToString(deterministic=True)
     ours = ps.io.encode_sequence_example(*ps.io.decode_sequence_example(record))
     compare.same("encoded again", ours, record)

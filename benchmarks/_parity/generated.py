@@ -1,4 +1,4 @@
-"""Generated pipelines of up to six steps: the same elements in the same order, errors, cardinality and element_spec."""
+"""Generated pipelines of up to six steps: elements, their order, errors, cardinality and element_spec."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def generated(compare: Comparer) -> None:
 
 
 def shortest_difference(texts: list[str]) -> str | None:
-    """The shortest part of a pipeline that differs.
+    """Return the shortest prefix of a pipeline that differs.
 
-    What a failure costs in the steps behind it is a listed difference (`Dataset.__iter__`): from the first one on
-    nothing is compared.
+    After an error the elements of later steps may differ (`Dataset.__iter__` in the list of differences). Nothing is
+    compared from the first error on.
     """
     for text in texts:
         found = difference(text)
@@ -47,11 +47,11 @@ def shortest_difference(texts: list[str]) -> str | None:
             return f"{found}\n{PASTE.format(text=text)}"
         if outcome_of(THEIRS, text).error is not None:
             return None
-    return f"it differed once, and not again\n{PASTE.format(text=texts[-1])}"
+    return f"the difference does not occur again\n{PASTE.format(text=texts[-1])}"
 
 
 def prefixes(rng: Random) -> Iterator[str]:
-    """A pipeline, one step longer each time."""
+    """Yield a pipeline that is one step longer each time."""
     text = rng.choice(SOURCES)(rng)
     ds = THEIRS.build(text)
     yield text
@@ -65,10 +65,10 @@ def prefixes(rng: Random) -> Iterator[str]:
         yield text
         try:
             ds = THEIRS.build(f"ds{added}", ds=ds)
-        except Exception:  # refused, as penstock has to refuse it, too
+        except Exception:  # TensorFlow refuses the step; the check requires the same of penstock
             return
         if last or (MAY_FAIL.search(added) and outcome_of_call(lambda: ds).error is not None):  # noqa: B023
-            return  # asked again behind a failure, some steps crash in TensorFlow, and some fail for ever
+            return  # after an error, some steps of TensorFlow crash when called again, and some fail for ever
 
 
 CHECKS = (Check("generated pipelines", generated),)

@@ -1,4 +1,4 @@
-"""Programs in the manner of the public guides, one source for both: values, shapes, dtypes, order and element_spec."""
+"""Programs in the style of the public guides, one source for both: values, shapes, dtypes, order and element_spec."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from penstock.compat import tf as ours
 PROGRAMS = Path(__file__).parent / "guide_programs"
 TABLE = Path(__file__).parents[2] / "docs" / "reference" / "tf-data.md"
 MOST = 40  # elements of a data set that are compared
-CLOSE = 1e-5  # of floating-point numbers, relative to the largest
+CLOSE = 1e-5  # relative to the largest floating-point number
 
-# Programs whose results differ on purpose, with what differs and a part of the reason that the reference page gives.
+# Programs with deliberate differences: the kind of the difference, and a part of the reason on the reference page.
 OWN_NUMBERS = "values", "Random numbers are penstock's own"
 FROM_AN_ELEMENT = "spec", "one element is computed for its dtype and rank"
 DELIBERATE: dict[str, tuple[str, str]] = {
@@ -39,7 +39,7 @@ DELIBERATE: dict[str, tuple[str, str]] = {
 
 
 class Spec(NamedTuple):
-    """The spec of a leaf; `shape` is None if the rank is unknown, "unknown" if the library does not give one."""
+    """The spec of a leaf. `shape` is None if the rank is unknown, and "unknown" if the library does not return it."""
 
     kind: str
     dtype: str
@@ -47,7 +47,7 @@ class Spec(NamedTuple):
 
 
 def programs(engine: Any) -> Iterator[tuple[str, Callable[[str], Any]]]:
-    """The programs of all files, which have one of the libraries as their global `tf`."""
+    """Yield the programs of all files, with one of the libraries as their global `tf`."""
     for path in sorted(PROGRAMS.glob("*.py")):
         if path.stem in ("__init__", "files"):
             continue
@@ -68,7 +68,7 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, Callable[[str], Any]]]
 
 
 def outcome(program: Callable[[str], Any], engine: Any) -> dict[str, Any]:
-    """What a program's data sets give, each with its spec, or the error."""
+    """Return the elements of a program's data sets, each with its spec, or the error."""
     with tempfile.TemporaryDirectory() as here:
         engine.random.set_seed(1)
         try:
@@ -78,7 +78,7 @@ def outcome(program: Callable[[str], Any], engine: Any) -> dict[str, Any]:
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
         finally:
-            engine.random.set_seed(None)  # which would be an option of later data sets
+            engine.random.set_seed(None)  # a seed would be an option of later data sets
 
 
 def _read(ds: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _read(ds: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of either library as nested tuples and numpy arrays."""
+    """Convert a value of either library to nested tuples and numpy arrays."""
     if isinstance(value, dict):
         return {name: _plain(value[name]) for name in sorted(value)}
     if isinstance(value, (tuple, list)):
@@ -119,7 +119,7 @@ def _spec(spec: Any) -> Any:
 
 
 def _holds(spec: Any, element: Any) -> bool:
-    """Return True if the shapes of an element's dense leaves are those of the spec."""
+    """Return True if the shapes of an element's dense leaves match the spec."""
     if isinstance(spec, Spec):
         known = isinstance(element, np.ndarray) and spec.shape is not None
         return not known or _fits(element.shape, spec.shape)
@@ -133,12 +133,12 @@ def _fits(shape: Any, other: Any) -> bool:
 
 
 def differing(mine: Any, other: Any) -> str | None:
-    """The first difference, by its kind and with both values; None if there is none."""
+    """Return the first difference, by its kind and with both values, or None."""
     if isinstance(other, dict):
         if not isinstance(mine, dict) or mine.keys() != other.keys():
             return _both("structure", mine, other)
         return next((f"{name}: {why}" for name in other if (why := differing(mine[name], other[name]))), None)
-    if isinstance(other, Spec) and isinstance(mine, Spec):  # what TensorFlow leaves open penstock may know
+    if isinstance(other, Spec) and isinstance(mine, Spec):  # penstock may know a shape that is open in TensorFlow
         known = other.shape is None or (
             not isinstance(mine.shape, (str, type(None))) and _fits(mine.shape, other.shape)
         )
@@ -177,7 +177,7 @@ def _compare(name: str, mine: Callable[[str], Any], other: Callable[[str], Any],
         if reason not in TABLE.read_text():
             compare.differs(f"{name}: the reason is not in {TABLE.name}: {reason}")
         if why is None:
-            compare.differs(f"{name} gives the same by now, and is listed as a deliberate difference")
+            compare.differs(f"{name} is listed as a deliberate difference, but both give the same")
         elif allowed not in why:
             compare.differs(f"{name}: {why}")
     elif why is not None:

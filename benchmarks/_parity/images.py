@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 import penstock as ps
 from _parity.check import Check, Comparer
 
-RESIZE_TOLERANCE = 1e-4  # for values of 0 to 255: the order of float additions is not fixed in TensorFlow's kernel
+RESIZE_TOLERANCE = 1e-4  # for values of 0 to 255: TensorFlow's kernel has no fixed order of float additions
 SIZES = ((1, 1), (8, 8), (17, 23), (64, 48), (120, 161))
 
 
-def _picture(height: int, width: int, channels: int, dtype: Any = np.uint8) -> NDArray[Any]:
-    """Waves, an edge, and noise."""
+def _image(height: int, width: int, channels: int, dtype: Any = np.uint8) -> NDArray[Any]:
+    """Return waves with an edge and noise."""
     rng = np.random.default_rng(height * 1000 + width)
     y, x = np.mgrid[:height, :width]
     waves = [100 + 60 * np.sin(x / (3 + c) + y / (5 + 2 * c)) + 50 * (x > y) for c in range(channels)]
@@ -27,7 +27,7 @@ def _picture(height: int, width: int, channels: int, dtype: Any = np.uint8) -> N
 
 
 def _jpegs() -> Iterator[tuple[str, bytes]]:
-    """4:2:0, 4:4:4, grey and progressive, of several sizes and qualities; and one cut short, one that is none."""
+    """Yield 4:2:0, 4:4:4, grey and progressive files of several sizes and qualities, a truncated and an invalid one."""
     kinds: dict[str, dict[str, Any]] = {
         "4:2:0": {},
         "4:4:4": {"chroma_downsampling": False},
@@ -38,18 +38,19 @@ def _jpegs() -> Iterator[tuple[str, bytes]]:
         "fine": {"quality": 100},
     }
     for (height, width), (kind, settings) in product(SIZES, kinds.items()):
-        picture = _picture(height, width, 1 if kind == "grey" else 3)
-        yield f"{kind} {height}×{width}", tf.io.encode_jpeg(picture, **settings).numpy()
-    whole = tf.io.encode_jpeg(_picture(64, 48, 3)).numpy()
+        image = _image(height, width, 1 if kind == "grey" else 3)
+        yield f"{kind} {height}×{width}", tf.io.encode_jpeg(image, **settings).numpy()
+    whole = tf.io.encode_jpeg(_image(64, 48, 3)).numpy()
     yield "cut short", whole[: len(whole) // 2]
     yield "only a header", whole[:20]
     yield "no JPEG", b"not an image at all"
 
 
 def jpeg(compare: Comparer) -> None:
-    """Every way of decoding: channels, DCT, ratio, upsampling.
+    """Compare all ways of decoding: channels, DCT, ratio, upsampling.
 
-    A single pixel with a ratio is left out: libjpeg-turbo is asked for a size there, and every ratio of it is 1×1.
+    A single pixel with a ratio is left out: TensorFlow asks libjpeg-turbo for a size, and each ratio of one pixel is
+    1×1.
     """
     settings: list[dict[str, Any]] = [
         *({"channels": channels, "dct_method": dct} for channels in (0, 1, 3) for dct in ("", "INTEGER_ACCURATE")),
@@ -61,13 +62,13 @@ def jpeg(compare: Comparer) -> None:
             continue
         compare.same_or_both_refuse(
             f"decode_jpeg({name}, {chosen})",
-            lambda: ps.io.decode_jpeg(data, **chosen),  # noqa: B023  # called before the next turn
+            lambda: ps.io.decode_jpeg(data, **chosen),  # noqa: B023  # called before the next iteration of the loop
             lambda: tf.io.decode_jpeg(data, **chosen),  # noqa: B023
         )
 
 
 def jpeg_shapes(compare: Comparer) -> None:
-    """What the header says."""
+    """Compare the shape in the header."""
     for name, data in _jpegs():
         if name not in ("cut short", "only a header", "no JPEG"):
             what = f"extract_jpeg_shape({name})"
@@ -75,12 +76,12 @@ def jpeg_shapes(compare: Comparer) -> None:
 
 
 def png(compare: Comparer) -> None:
-    """8 and 16 bits, 1 to 4 channels, decoded to each number of channels and dtype; ours decoded by TensorFlow."""
+    """Compare 8 and 16 bits with 1 to 4 channels, decoded to all numbers of channels and dtypes, and the encoders."""
     for (height, width), stored, dtype in product(SIZES, (1, 2, 3, 4), (np.uint8, np.uint16)):
-        picture = _picture(height, width, stored, dtype)
-        theirs, ours = tf.io.encode_png(picture).numpy(), ps.io.encode_png(picture)
+        image = _image(height, width, stored, dtype)
+        theirs, ours = tf.io.encode_png(image).numpy(), ps.io.encode_png(image)
         name = f"{height}×{width}×{stored} {np.dtype(dtype).name}"
-        compare.same(f"encode_png({name})", picture, tf.io.decode_png(ours, dtype=dtype))
+        compare.same(f"encode_png({name})", image, tf.io.decode_png(ours, dtype=dtype))
         for channels, wanted in product((0, 1, 3, 4), (np.uint8, np.uint16)):
             compare.same_or_both_refuse(
                 f"decode_png({name}, channels={channels}, dtype={np.dtype(wanted).name})",
@@ -96,9 +97,9 @@ def png(compare: Comparer) -> None:
 
 
 def any_format(compare: Comparer) -> None:
-    """decode_image tells the formats apart."""
-    picture = _picture(17, 23, 3)
-    files = {"JPEG": tf.io.encode_jpeg(picture).numpy(), "PNG": tf.io.encode_png(picture).numpy(), "none": b"\x00" * 40}
+    """Compare decode_image, which detects the format."""
+    image = _image(17, 23, 3)
+    files = {"JPEG": tf.io.encode_jpeg(image).numpy(), "PNG": tf.io.encode_png(image).numpy(), "none": b"\x00" * 40}
     for (name, data), channels, dtype in product(files.items(), (0, 1, 3), (np.uint8, np.uint16, np.float32)):
         compare.same_or_both_refuse(
             f"decode_image({name}, channels={channels}, dtype={np.dtype(dtype).name})",
@@ -108,10 +109,10 @@ def any_format(compare: Comparer) -> None:
 
 
 def resize(compare: Comparer) -> None:
-    """Bilinear within the tolerance, nearest exactly; single pictures and batches, enlarged and reduced."""
-    sources = [_picture(*size, 3) for size in SIZES] + [_picture(17, 23, 1), _picture(30, 20, 4)]
+    """Compare resize: bilinear within the tolerance, nearest exactly; images and batches, enlarged and reduced."""
+    sources = [_image(*size, 3) for size in SIZES] + [_image(17, 23, 1), _image(30, 20, 4)]
     sources += [source.astype(dtype) for source in sources[2:4] for dtype in (np.float32, np.int32, np.float64)]
-    sources.append(np.stack([_picture(20, 31, 3)] * 3))
+    sources.append(np.stack([_image(20, 31, 3)] * 3))
     for source, size, method in product(sources, (*SIZES, (224, 224), (5, 300)), ("bilinear", "nearest")):
         ours = ps.image.resize(source, size, method=method)
         theirs = tf.image.resize(source, size, method=method).numpy()
@@ -126,17 +127,17 @@ def resize(compare: Comparer) -> None:
 
 
 def resize_keeping_the_aspect_ratio(compare: Comparer) -> None:
-    """The size that comes out."""
+    """Compare the size of the result."""
     for (height, width), size in product(SIZES, ((224, 224), (5, 300), (30, 7))):
-        source = _picture(height, width, 3)
+        source = _image(height, width, 3)
         ours = ps.image.resize(source, size, preserve_aspect_ratio=True)
         theirs = tf.image.resize(source, size, preserve_aspect_ratio=True)
         compare.same(f"({height}, {width}) to {size}", ours.shape, tuple(theirs.shape))
 
 
 def flips(compare: Comparer) -> None:
-    """Single pictures and batches."""
-    for source in (_picture(17, 23, 3), np.stack([_picture(8, 9, 1)] * 2), _picture(3, 4, 4).astype(np.float32)):
+    """Compare images and batches."""
+    for source in (_image(17, 23, 3), np.stack([_image(8, 9, 1)] * 2), _image(3, 4, 4).astype(np.float32)):
         for name in ("flip_left_right", "flip_up_down"):
             ours, theirs = getattr(ps.image, name), getattr(tf.image, name)
             compare.same(f"{name}({source.dtype} {source.shape})", np.ascontiguousarray(ours(source)), theirs(source))
@@ -146,9 +147,9 @@ NUMBERS = ("uint8", "uint16", "int8", "int16", "int32", "int64", "float16", "flo
 
 
 def conversions(compare: Comparer) -> None:
-    """cast and convert_image_dtype between all number types, on values each of them holds."""
+    """Compare cast and convert_image_dtype between all number types, with values that fit into both."""
     for source, target in product(NUMBERS, NUMBERS):
-        values = _picture(6, 7, 3)
+        values = _image(6, 7, 3)
         if source.startswith("float"):
             data = (values / 255).astype(source)
         else:

@@ -1,7 +1,7 @@
-"""What a pipeline is written with, in the names of either library.
+"""The names for writing a pipeline once and running it in either library.
 
-A pipeline is text, such as `K.Dataset.range(5).map(lambda x: K.full(3, x))`, which is evaluated twice: with K the kit
-of penstock, and with K that of TensorFlow.
+A pipeline is a text, such as `K.Dataset.range(5).map(lambda x: K.full(3, x))`. It is evaluated twice: K is penstock's
+kit and then TensorFlow's.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class Kit:
     """The classes of one library, and operations on its values."""
 
     name: str
-    data: Any  # the module that has Dataset, Options, the readers and experimental
-    spec: Callable[[Any, Any], Any]  # of a shape and a numpy dtype, or bytes
-    dtype: Callable[[Any], Any]  # of a numpy dtype, or bytes
-    value: Callable[[Any], Any]  # a numpy value as it is, which tf.data may take for the number of a dtype
+    data: Any  # the module with Dataset, Options, the readers and experimental
+    spec: Callable[[Any, Any], Any]  # arguments: a shape, and a numpy dtype or bytes
+    dtype: Callable[[Any], Any]  # argument: a numpy dtype, or bytes
+    value: Callable[[Any], Any]  # wraps a numpy value, which tf.data may take for the number of a dtype
     arange: Callable[[Any], Any]  # the int64s below x
     full: Callable[[int, Any], Any]
     cast: Callable[[Any, str], Any]
     text: Callable[[Any], Any]  # the decimal digits of an integer
     size: Callable[[Any], Any]
     total: Callable[[Any], Any]
-    length: Callable[[Any], Any]  # of a byte string
+    length: Callable[[Any], Any]  # argument: a byte string
     fail_if: Callable[[Any, Any], Any]  # x, or an error
 
     @property
@@ -43,7 +43,7 @@ class Kit:
         return self.data.experimental
 
     def options(self, **settings: Any) -> Any:
-        """Options with these settings; a dot in a name is written as two underscores."""
+        """Return options with these settings. Two underscores in a name stand for a dot."""
         options = self.data.Options()
         for name, value in settings.items():
             *groups, last = name.split("__")
@@ -54,7 +54,7 @@ class Kit:
         return options
 
     def build(self, text: str, **known: Any) -> Any:
-        """What the text stands for."""
+        """Evaluate the text of a pipeline."""
         return eval(text, {"K": self, "np": np, **known})
 
 

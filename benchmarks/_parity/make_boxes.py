@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-CASES = [  # shape of the images, boxes for each, colours
+CASES = [  # shape of the images, boxes per image, colours
     ((2, 13, 17, 3), 4, 0),
     ((1, 9, 8, 1), 12, 0),
     ((3, 11, 5, 4), 3, 2),
@@ -22,7 +22,7 @@ CASES = [  # shape of the images, boxes for each, colours
 
 
 def boxes(random: np.random.Generator, count: int, number: int) -> np.ndarray:
-    """Some inside the image, some partly or wholly outside, some the wrong way round, some on whole numbers."""
+    """Return boxes inside, partly outside and outside of the image, some inverted, some with integer corners."""
     found = random.uniform(-0.4, 1.4, (count, number, 4)).astype(np.float32)
     ordered = random.random((count, number)) < 0.7
     found[ordered] = np.concatenate([np.sort(found[ordered][:, 0::2], 1), np.sort(found[ordered][:, 1::2], 1)], 1)[
@@ -34,7 +34,7 @@ def boxes(random: np.random.Generator, count: int, number: int) -> np.ndarray:
 
 
 def results() -> dict[str, np.ndarray]:
-    """Images, boxes, colours and results of each case, by its number."""
+    """Return images, boxes, colours and results of each case, by its number."""
     found: dict[str, np.ndarray] = {"version": np.array(tf.__version__)}
     random = np.random.default_rng(5)
     for number, (shape, many, colors) in enumerate(CASES):

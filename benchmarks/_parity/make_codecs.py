@@ -1,6 +1,6 @@
-"""Store what TensorFlow decodes a corpus of image files to, for tests/image: tests/data/tensorflow/codecs.npz.
+"""Store TensorFlow's results for a corpus of image files, for tests/image: tests/data/tensorflow/codecs.npz.
 
-python benchmarks/_parity/make_codecs.py      # in the environment of the benchmarks
+python benchmarks/_parity/make_codecs.py       # in the environment of the benchmarks
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ import numpy as np
 from _parity import codecs_gif, codecs_other, codecs_png
 
 TARGET = Path(__file__).parents[2] / "tests" / "data" / "tensorflow" / "codecs.npz"
-LARGEST = 100_000  # values of a result that is worth keeping; of a larger one only the shape is kept
+LARGEST = 100_000  # largest number of values in a stored result; larger results are stored as a shape
 
 
 def calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The decoders to ask, with their arguments, for the file `name`."""
+    """Yield the decoders for the file `name`, with their arguments."""
     kind = name.split()[0]
     decoder = kind if kind in ("png", "gif", "bmp", "webp", "jpeg") else ""
     if decoder == "gif":
@@ -52,7 +52,7 @@ def calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def decoded(op: str, data: bytes, options: dict[str, Any]) -> np.ndarray | str:
-    """TensorFlow's result, or the text of its refusal."""
+    """Return TensorFlow's result, or the text of its refusal."""
     import tensorflow as tf
 
     try:
@@ -63,7 +63,7 @@ def decoded(op: str, data: bytes, options: dict[str, Any]) -> np.ndarray | str:
 
 
 class Worker:
-    """One process that may die: TensorFlow crashes on some files."""
+    """A process that may crash: TensorFlow crashes on some files."""
 
     def __init__(self) -> None:
         self._start()

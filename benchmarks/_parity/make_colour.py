@@ -1,9 +1,9 @@
-"""Store what TensorFlow's colour functions give, for tests/image/colour: tests/data/tensorflow/colour.npz.
+"""Store results of TensorFlow's colour functions, for tests/image/colour: tests/data/tensorflow/colour.npz.
 
-    python benchmarks/_parity/make_colour.py      # in the environment of the benchmarks
+    python benchmarks/_parity/make_colour.py       # in the environment of the benchmarks
 
-The inputs are stored under their names. "calls" is JSON: function, input, arguments, shape and dtype of the result;
-"results" holds the bytes of the results one after the other.
+The inputs are stored under their names. "calls" is JSON: function, input, arguments, shape and dtype of the result.
+"results" has the bytes of the results one after the other.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FLOATS = ("float", "floats", "wild", "float64")
 
 
 def calls() -> Iterator[Call]:
-    """Functions with their arguments, in penstock's names."""
+    """Yield functions with their arguments, by penstock's names."""
     for name in ALL:
         yield from (("adjust_brightness", name, [delta]) for delta in (-0.6, -0.117, 0.0, 0.1, 0.5))
         yield from (("adjust_contrast", name, [factor]) for factor in (-0.5, 0.0, 0.3, 1.0, 1.77, 5.0))

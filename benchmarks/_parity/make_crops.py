@@ -1,9 +1,9 @@
-"""Store what tf.image.crop_and_resize and psnr give, for tests/image/test_crop_and_resize.py and test_measures.py.
+"""Store results of tf.image.crop_and_resize and psnr, for tests/image/test_crop_and_resize.py and test_measures.py.
 
-    python benchmarks/_parity/make_crops.py      # in the environment of the benchmarks
+    python benchmarks/_parity/make_crops.py       # in the environment of the benchmarks
 
-tests/data/tensorflow/crops.npz: image n is "image<n>", its boxes, indices and results "boxes<n>" and so on; "sizes" and
-"methods" are in the order of n. "psnr" is of each image and itself moved by one column.
+In tests/data/tensorflow/crops.npz, image n is "image<n>", and its boxes, indices and results are "boxes<n>" and so on.
+"sizes" and "methods" are in the order of n. "psnr" compares each image with the image shifted by one column.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Makes `tests/data/tensorflow/fuse.npz`: what TensorFlow gives for chains of image operations on some JPEGs.
+"""Write TensorFlow's results of chains of image operations on some JPEGs to tests/data/tensorflow/fuse.npz.
 
 python benchmarks/_parity/make_fuse.py
 """
@@ -16,8 +16,8 @@ SIZES = [(96, 128), (75, 100), (150, 61), (33, 47)]
 ORDERS = ["bshc", "cbhs", "hcsb", "schc"]
 
 
-def picture(height: int, width: int, rng: np.random.Generator) -> Any:
-    """Waves, a hard edge and grain."""
+def waves_image(height: int, width: int, rng: np.random.Generator) -> Any:
+    """Return waves with a sharp edge and noise."""
     y, x = np.mgrid[:height, :width] / 20
     waves = [128 + 90 * np.sin(x * rng.uniform(0.5, 2) + y * rng.uniform(0.5, 2) + rng.uniform(0, 6)) for _ in range(3)]
     image = np.stack(waves, axis=-1) + 80 * (x > y)[..., None] + rng.normal(0, 8, (height, width, 3))
@@ -28,7 +28,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     made: dict[str, Any] = {"tensorflow": tf.__version__}
     for number, size in enumerate(SIZES):
-        jpeg = tf.io.encode_jpeg(picture(*size, rng), quality=92)
+        jpeg = tf.io.encode_jpeg(waves_image(*size, rng), quality=92)
         made[f"jpeg_{number}"] = np.frombuffer(jpeg.numpy(), np.uint8)
         for order in ORDERS:
             image = tf.image.flip_left_right(tf.io.decode_jpeg(jpeg, channels=3))

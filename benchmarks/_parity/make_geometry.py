@@ -1,9 +1,9 @@
-"""Store what TensorFlow's geometric image functions give, for tests/image/geometry: tests/data/tensorflow/geometry.npz.
+"""Store results of TensorFlow's geometric image functions, for tests/image/geometry.
 
-    python benchmarks/_parity/make_geometry.py      # in the environment of the benchmarks
+    python benchmarks/_parity/make_geometry.py       # in the environment of the benchmarks
 
-The inputs are stored under their names. "calls" is JSON: function, input, arguments, options, shape and dtype of the
-result; "results" holds the bytes of the results one after the other.
+The file is tests/data/tensorflow/geometry.npz. The inputs are stored under their names. "calls" is JSON: function,
+input, arguments, options, shape and dtype of the result. "results" has the bytes of the results one after the other.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def inputs() -> dict[str, np.ndarray]:
 
 
 def projections(count: int, seed: int, *, tilted: bool) -> list[list[float]]:
-    """Rotations, sizes and ways of all kinds; with `tilted` straight lines that were parallel meet."""
+    """Return random rotations, scales and shifts. With `tilted`, parallel lines meet."""
     rng = np.random.default_rng(seed)
     angle, scale = rng.uniform(-4, 4, count), rng.uniform(0.3, 3, count)
     way, tilt = rng.uniform(-9, 9, (2, count)), rng.uniform(-0.1, 0.1, (2, count)) * tilted
@@ -57,7 +57,7 @@ def projections(count: int, seed: int, *, tilted: bool) -> list[list[float]]:
 
 
 def calls(images: dict[str, np.ndarray]) -> Iterator[Call]:
-    """Functions with their arguments, in penstock's names."""
+    """Yield functions with their arguments, by penstock's names."""
     for name in ("photo", "batch", "float"):
         yield from ((op, name, [], {}) for op in ("flip_left_right", "flip_up_down", "transpose"))
         yield from (("rot90", name, [k], {}) for k in (-1, 0, 1, 2, 3, 6))
@@ -73,7 +73,7 @@ def calls(images: dict[str, np.ndarray]) -> Iterator[Call]:
     yield "pad", "photo", [paddings["photo"]], {"constant_values": 7}
     moved: list[list[list[float]]] = [
         [[1, 0, 0.5, 0, 1, -0.5, 0, 0]],  # halves, which are rounded away from zero
-        [[1, 0, 0, 0, 1, 0, -0.5, 0]],  # x = 2 has no place
+        [[1, 0, 0, 0, 1, 0, -0.5, 0]],  # x = 2 has no source pixel
         [[0.5, 0, -0.75, 0, 0.5, -2.25, 0, 0]],
         [[1e9, 0, 5, 0, 1, 3, 0, 0]],
     ]
@@ -82,7 +82,7 @@ def calls(images: dict[str, np.ndarray]) -> Iterator[Call]:
         tried = [projections(count, number, tilted=False), projections(count, number, tilted=True), *moved]
         for transforms, way, mode in product(tried, ("nearest", "bilinear"), MODES):
             if transforms[0][0] == 1e9 and mode == "wrap":
-                continue  # more than TensorFlow's integers hold
+                continue  # larger than TensorFlow's integers
             how = {"interpolation": way, "fill_mode": mode, "fill_value": 0.0 if transforms is tried[0] else 100.0}
             size = [7, 13] if transforms is tried[1] else None
             yield "transform", name, [transforms], {**how, "output_shape": size}
@@ -112,7 +112,7 @@ def result(op: str, image: np.ndarray, arguments: list[Any], options: dict[str, 
 
 
 def rotations(angles: Any, height: int, width: int) -> np.ndarray:
-    """The numbers of TensorFlow Addons' angles_to_projective_transforms, computed by TensorFlow."""
+    """Compute TensorFlow Addons' angles_to_projective_transforms with TensorFlow."""
     angles = tf.reshape(tf.constant(angles, tf.float32), [-1])
     cosine, sine = tf.math.cos(angles), tf.math.sin(angles)
     x = ((width - 1) - (cosine * (width - 1) - sine * (height - 1))) / 2.0

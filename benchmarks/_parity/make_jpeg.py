@@ -1,9 +1,9 @@
-"""Store what TensorFlow's JPEG functions give, for tests/image/test_jpeg_parity.py: tests/data/tensorflow/jpeg.npz.
+"""Store results of TensorFlow's JPEG functions, for tests/image/test_jpeg_parity.py: tests/data/tensorflow/jpeg.npz.
 
-    python benchmarks/_parity/make_jpeg.py      # in the environment of the benchmarks
+    python benchmarks/_parity/make_jpeg.py       # in the environment of the benchmarks
 
 Files and images are stored under their names. "calls" is JSON: function, input, arguments, options, shape and dtype of
-the result; "results" holds the bytes of the results one after the other.
+the result. "results" has the bytes of the results one after the other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Call = tuple[str, str, list[Any], dict[str, Any]]
 
 
 def photo(height: int, width: int, channels: int, seed: int) -> np.ndarray:
-    """Gradients, waves and noise, which compress like a photograph."""
+    """Return gradients, waves and noise, which compress like a photograph."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width]
     waves = [128 + 80 * np.sin(x / (9 + 4 * c) + y / (13 + 3 * c) + c) for c in range(channels)]
@@ -58,7 +58,7 @@ def files() -> dict[str, bytes]:
 
 
 def calls(names: list[str]) -> Iterator[Call]:
-    """Functions with their arguments, in penstock's names."""
+    """Yield functions with their arguments, by penstock's names."""
     for name in names:
         for channels in (0, 1, 3):
             yield "decode_jpeg", name, [], {"channels": channels}

@@ -1,10 +1,10 @@
-"""Store what TensorFlow makes of odd JPEGs, for tests/image/test_odd_jpegs.py: tests/data/tensorflow/odd_jpegs.npz.
+"""Store TensorFlow's results for odd JPEGs, for tests/image/test_odd_jpegs.py: tests/data/tensorflow/odd_jpegs.npz.
 
-    python benchmarks/_parity/make_odd_jpegs.py      # in the environment of the benchmarks
+    python benchmarks/_parity/make_odd_jpegs.py       # in the environment of the benchmarks
 
-Sampled in rare ways, damaged, cut, or of a few pixels. "files" is JSON: names and lengths of what "contents" holds one
-after the other. "calls" is JSON: file, options, and the shape of the result, null where TensorFlow refuses; "results"
-holds the pixels one after the other.
+The files have rare sampling factors, or are damaged, truncated or tiny. "files" is JSON: names and lengths of the files
+in "contents", one after the other. "calls" is JSON: file, options, and the shape of the result, or null if TensorFlow
+refuses the file. "results" has the pixels one after the other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import cv2
 import numpy as np
 import simplejpeg
 
-from _parity.codecs_other import picture as photo
-from _parity.odd_jpegs import Encoder, picture, segment
+from _parity.codecs_other import waves_image as photo
+from _parity.odd_jpegs import Encoder, planes_of_waves, segment
 
 TARGET = Path(__file__).parents[2] / "tests" / "data" / "tensorflow" / "odd_jpegs.npz"
 
@@ -47,7 +47,7 @@ Case = tuple[str, bytes, list[dict[str, Any]]]
 
 
 def sampled() -> Iterator[Case]:
-    """Sampling factors that TurboJPEG has no name for."""
+    """Yield sampling factors without a name in TurboJPEG."""
     every = [{}, {"channels": 1}, {"channels": 3, "dct_method": "INTEGER_ACCURATE"}, {"fancy_upscaling": False}]
     every += [{"ratio": ratio} for ratio in (2, 4, 8)]
     for number, factors in enumerate((*DECODED, *REFUSED)):
@@ -58,15 +58,15 @@ def sampled() -> Iterator[Case]:
             ((18, 23), "progressive"),
             ((3, 5), "one"),
         ):
-            made = Encoder(picture(height, width, number), factors, restart=(0, 2)[(number + height) % 2])
+            made = Encoder(planes_of_waves(height, width, number), factors, restart=(0, 2)[(number + height) % 2])
             yield f"{name} {scans} {height}x{width}", made.file(scans), every if height == 21 else every[:1]
     for marks in ({"header": RGB}, {"names": tuple(b"RGB")}, {"names": (5, 6, 7)}):
-        made = Encoder(picture(11, 14, 1), DECODED[4], **marks)
+        made = Encoder(planes_of_waves(11, 14, 1), DECODED[4], **marks)
         yield f"marked {marks}", made.file(), [{}, {"channels": 1}]
 
 
 def damaged() -> Iterator[Case]:
-    """Damage in the rows: bits turned over, bytes left out, marks that should not be there; and ends missing."""
+    """Yield files with flipped bits, missing bytes, unexpected markers and missing ends."""
     rng = np.random.default_rng(5)
     colour = photo(40, 52, 3)
     wholes = {sampling: simplejpeg.encode_jpeg(colour, 70, "RGB", sampling) for sampling in ("444", "422", "420")}
@@ -87,14 +87,14 @@ def damaged() -> Iterator[Case]:
         yield f"{kind} second half gone", whole[:half] + whole[-2:], ends
         yield f"{kind} without end", whole[:-2], ends[:1]
         yield f"{kind} cut", whole[:half], ends[:1]
-    made = Encoder(picture(20, 30, 3), ((1, 1), (1, 1), (1, 1))).file("each")
+    made = Encoder(planes_of_waves(20, 30, 3), ((1, 1), (1, 1), (1, 1))).file("each")
     yield "each scan, one missing", made[: made.rindex(b"\xff\xda")] + made[-2:], [{}]
     yield "each scan, cut", made[:-40], [{}]
     yield "each scan, gap", made[:-40] + made[-30:], [{}]
 
 
 def tiny() -> Iterator[Case]:
-    """Pictures of which several of libjpeg's scales make as many pixels."""
+    """Yield images for which several of libjpeg's scales have the same number of pixels."""
     for height, width in ((1, 1), (1, 3), (2, 5), (3, 1), (3, 3), (4, 4), (5, 5), (1, 9), (6, 2)):
         for kind in ("444", "420", "422", "440", "411", "grey", "progressive"):
             colour = photo(height, width, 3)

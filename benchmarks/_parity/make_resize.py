@@ -2,7 +2,7 @@
 
     .venv-bench/bin/python benchmarks/_parity/make_resize.py
 
-The names of the arrays say what was done; the test reads the call from them.
+The names of the arrays describe the calls; the test parses them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ METHODS = ["bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "ga
 SIZES = [
     ((17, 23, 3), (8, 13)),  # smaller, by an uneven factor
     ((9, 8, 4), (14, 11)),  # larger
-    ((12, 40, 1), (12, 7)),  # one axis stays
+    ((12, 40, 1), (12, 7)),  # one axis does not change
     ((6, 6, 3), (2, 3)),  # whole factors
     ((1, 5, 2), (3, 1)),  # one pixel
     ((17, 3, 5), (4, 9)),  # smaller and larger
@@ -26,13 +26,13 @@ KINDS = ["uint8", "float32", "int16", "float64"]
 
 
 def image(shape: tuple[int, ...], kind: str, seed: int) -> np.ndarray:
-    """Values over the range of uint8, below 0 too for kinds that have it."""
+    """Return values over the range of uint8, with negative ones for kinds that have them."""
     values = np.random.default_rng(seed).uniform(0 if kind == "uint8" else -255, 255, shape)
     return values.astype(kind)
 
 
 def results() -> dict[str, np.ndarray]:
-    """Each image under "in/number", each result under "out/number/arguments"."""
+    """Return each image under "in/number", and each result under "out/number/arguments"."""
     found: dict[str, np.ndarray] = {"version": np.array(tf.__version__)}
     for number, (shape, size) in enumerate(SIZES):
         kinds = KINDS if number == 0 else KINDS[:2]
@@ -44,7 +44,7 @@ def results() -> dict[str, np.ndarray]:
                     result = tf.image.resize(pixels, size, method, antialias=antialias).numpy()
                     found[f"resize/{name}/{size[0]}x{size[1]}/{method}/{int(antialias)}/0"] = result
         if shape[0] == 1:
-            continue  # TensorFlow refuses to keep the aspect ratio where that leaves less than a pixel
+            continue  # TensorFlow refuses to preserve the aspect ratio if the result has less than a pixel
         kept = tf.image.resize(found[f"in/{number}uint8"], size, preserve_aspect_ratio=True).numpy()
         found[f"resize/{number}uint8/{size[0]}x{size[1]}/bilinear/0/1"] = kept
     batch = found["in/batchuint8"] = image((3, 10, 14, 3), "uint8", 99)

@@ -21,7 +21,7 @@ def _tensors(elems: Any) -> Any:
 
 
 def _specs(signature: Any) -> Any:
-    """The signature in TensorFlow's words."""
+    """Convert the signature to TensorFlow's classes."""
 
     def one(leaf: Any) -> Any:
         if isinstance(leaf, ps.RaggedTensorSpec):

@@ -1,4 +1,4 @@
-"""A JPEG encoder for sampling factors, scans and restarts that the libraries at hand do not write."""
+"""A JPEG encoder for sampling factors, scans and restarts that the installed libraries do not write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def segment(kind: int, payload: bytes) -> bytes:
 
 
 def huffman(kind: int, symbols: list[int]) -> bytes:
-    """Codes of one length for all `symbols`: 5 bits for DC, 8 for AC."""
+    """Build codes of one length for all `symbols`: 5 bits for DC, 8 for AC."""
     counts = [0] * 16
     counts[7 if kind else 4] = len(symbols)
     return segment(0xC4, bytes([kind << 4]) + bytes(counts) + bytes(symbols))
@@ -30,7 +30,7 @@ def huffman(kind: int, symbols: list[int]) -> bytes:
 
 @dataclass
 class Bits:
-    """Bits, and bytes made of them."""
+    """Writer that collects bits and returns bytes."""
 
     bits: list[str] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ class Bits:
 
 
 def coefficients(plane: NDArray[np.float64], rows: int, columns: int, step: int) -> NDArray[np.int64]:
-    """(rows, columns, 64) of blocks, in zigzag order; the plane's edge goes on."""
+    """Return the coefficients of shape (rows, columns, 64) in zigzag order. The edge of the plane is repeated."""
     tall, wide = rows * 8 - plane.shape[0], columns * 8 - plane.shape[1]
     padded = np.pad(plane, ((0, tall), (0, wide)), "edge")
     blocks = padded.reshape(rows, 8, columns, 8).swapaxes(1, 2) - 128
@@ -59,7 +59,7 @@ def coefficients(plane: NDArray[np.float64], rows: int, columns: int, step: int)
 
 @dataclass
 class Encoder:
-    """One picture of three components, or fewer."""
+    """Encoder of one image with at most three components."""
 
     planes: list[NDArray[np.float64]]  # of the size of the image
     factors: Factors
@@ -84,7 +84,7 @@ class Encoder:
             self.own.append((-(-rows // 8), -(-columns // 8)))
 
     def order(self, chosen: list[int]) -> Iterator[list[tuple[int, NDArray[np.int64]]]]:
-        """The blocks of each unit of a scan."""
+        """Yield the blocks of each unit of a scan."""
         if len(chosen) == 1:
             c = chosen[0]
             rows, columns = self.own[c]
@@ -101,7 +101,7 @@ class Encoder:
                 ]
 
     def scan(self, chosen: list[int], first: int = 0, last: int = 63, high: int = 0, low: int = 0) -> bytes:
-        """DC, AC or both; of DC also the lowest bits later (`high`, then `low`)."""
+        """Write a scan of DC, AC or both, or of a later bit of DC (`high`, then `low`)."""
         head = bytes([len(chosen)]) + b"".join(bytes([self.names[c], 0]) for c in chosen)
         parts = [segment(0xDA, head + bytes([first, last, high << 4 | low]))]
         bits, before, count = Bits(), [0] * 4, 0
@@ -138,7 +138,7 @@ class Encoder:
             bits.add(AC_SYMBOLS.index(0), 8)
 
     def file(self, scans: str = "one") -> bytes:
-        """`scans`: one, each (one for each component), or progressive."""
+        """Write a file. `scans`: one, each (one for each component), or progressive."""
         every = list(range(len(self.planes)))
         frame = struct.pack(">BHHB", 8, *self.size, len(every))
         frame += b"".join(bytes([self.names[c], h << 4 | v, 0]) for c, (h, v) in enumerate(self.factors))
@@ -157,8 +157,8 @@ class Encoder:
         return b"".join([*parts, b"\xff\xd9"])
 
 
-def picture(height: int, width: int, seed: int) -> list[NDArray[np.float64]]:
-    """Three planes with gradients, edges and noise."""
+def planes_of_waves(height: int, width: int, seed: int) -> list[NDArray[np.float64]]:
+    """Return three planes with gradients, edges and noise."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width]
     waves = (110 + 60 * np.sin(x / (4 + 2 * c) + y / (5 + c)) + 50 * (x + c > y) for c in range(3))

@@ -1,4 +1,4 @@
-"""What becomes of a pipeline: its elements, and how it fails."""
+"""The outcome of a pipeline: its elements and its error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def outcome_of(kit: Kit, text: str, **known: Any) -> Outcome:
-    """Builds and runs the pipeline."""
+    """Build and run the pipeline."""
     return outcome_of_call(lambda: kit.build(text, **known))
 
 
@@ -52,7 +52,7 @@ def outcome_of_call(build: Callable[[], Any]) -> Outcome:
         iterator = iter(build())
         moment = "iteration"
         for element in islice(iterator, MOST):
-            elements.append(tf.nest.map_structure(_value, element))  # noqa: PERF401  # those before an error are kept
+            elements.append(tf.nest.map_structure(_value, element))  # noqa: PERF401  # keeps those before an error
     except Exception as error:
         return Outcome(tuple(elements), error, moment)
     return Outcome(tuple(elements))
@@ -62,7 +62,7 @@ def _value(part: Any) -> Any:
     return part.numpy() if isinstance(part, tf.Tensor) else part
 
 
-# Errors of the two libraries by the family that tf.errors has, of which penstock has the same classes.
+# The families of errors by the names in tf.errors. penstock has the same classes.
 FAMILIES: tuple[tuple[type[BaseException], str], ...] = (
     (ps.errors.DataLossError, "DataLoss"),
     (ps.errors.OutOfRangeError, "OutOfRange"),
@@ -83,5 +83,5 @@ FAMILIES: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def kind_of(error: BaseException) -> str:
-    """The family of an error: a ValueError and tf.errors.InvalidArgumentError are of one."""
+    """Return the family of an error. A ValueError and tf.errors.InvalidArgumentError have the same family."""
     return next((name for family, name in FAMILIES if isinstance(error, family)), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Readers on generated files, odd ones among them: lines, fixed-length records, CSV, SQL, TFRecord."""
+"""Readers of generated and unusual files: lines, fixed-length records, CSV, SQL, TFRecord."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def folder() -> Iterator[Path]:
 
 
 def check(compare: Comparer, text: str, contents: object, *, listed: str = "", **known: object) -> None:
-    """Runs the reader in both libraries; `contents` is shown where they differ.
+    """Run the reader in both libraries and add a difference, with `contents`, to the Comparer.
 
-    Where a difference is `listed`, for the reason given, there has to be one.
+    If a difference is `listed` with a reason, the results have to differ.
     """
     compare.count += 1
     found = difference(text, **known)
     if found is not None and not listed:
         compare.differs(f"{text} of {contents!r:.100}: {found}")
     if found is None and listed:
-        compare.differs(f"{text} of {contents!r:.100} gives the same, but listed is: {listed}")
+        compare.differs(f"{text} of {contents!r:.100} gives the same, but is listed as a difference: {listed}")
 
 
 LINES = (
@@ -56,7 +56,7 @@ LONG = b"\n".join(bytes([65 + i % 26]) * (i * 37 % 400) for i in range(200))
 
 
 def lines(compare: Comparer) -> None:
-    """Line ends of every sort, small buffers, compression, several files, one of them missing."""
+    """Compare line ends of all kinds, small buffers, compression, and several files, one of them missing."""
     with folder() as here:
         path = here / "text"
         for data, packed, buffer in product((*LINES, LONG), PACK, ("", ", buffer_size=7")):
@@ -72,7 +72,7 @@ def lines(compare: Comparer) -> None:
             check(compare, f"K.data.TextLineDataset(paths{reads})", names, paths=names)
         check(compare, "K.data.TextLineDataset(K.Dataset.from_tensor_slices(paths).skip(1))", paths, paths=paths)
         path.write_bytes(gzip.compress(LONG)[:-20])
-        listed = "what is missing at the end of a compressed file is an error"
+        listed = "a truncated compressed file is an error"
         check(compare, "K.data.TextLineDataset(path, 'GZIP')", "cut short", listed=listed, path=str(path))
 
 
@@ -86,7 +86,7 @@ def _written(here: Path, contents: Sequence[bytes]) -> list[str]:
 
 
 def fixed(compare: Comparer) -> None:
-    """Headers, footers, records that fill the file and such that do not."""
+    """Compare headers, footers, and records that fill the file and that do not."""
     with folder() as here:
         path = here / "fixed"
         layouts = product((0, 1, 6, 7, 12, 300), (1, 3, 6), (None, 1, 4), (None, 2), PACK)
@@ -95,7 +95,7 @@ def fixed(compare: Comparer) -> None:
             path.write_bytes(PACK[packed](data))
             inside = size - (header or 0) - (footer or 0)
             if inside < 0 or (packed and inside % record):
-                continue  # see `cut_short`
+                continue  # see `damaged_files` in records.py
             text = f"K.data.FixedLengthRecordDataset(path, {record}, {header}, {footer}, 16, {packed!r})"
             check(compare, text, data, path=str(path))
         paths = _written(here, [b"abcdef", b"", b"ghi"])
@@ -103,7 +103,7 @@ def fixed(compare: Comparer) -> None:
             check(compare, f"K.data.FixedLengthRecordDataset(paths, 3{reads})", paths, paths=paths)
 
 
-BAD_HEADERS = (b'1,2,a"b\n', b'1,2,"ab\n')  # and bad rows
+BAD_HEADERS = (b'1,2,a"b\n', b'1,2,"ab\n')  # they are also bad rows
 CSV_FILES = (
     b"",
     b"1,2.5,x\n",
@@ -143,13 +143,13 @@ CSV_SETTINGS = (
 
 
 def csv(compare: Comparer) -> None:
-    """Every setting on every file; and compressed ones, several, and one that is missing."""
+    """Compare each setting on each file, and compressed files, several files, and a missing one."""
     with folder() as here:
         path = here / "table.csv"
         for data, settings in product(CSV_FILES, CSV_SETTINGS):
             path.write_bytes(data)
             bad_header = "header=True" in settings and data in BAD_HEADERS
-            listed = "a first row is left out, however it looks" if bad_header else ""
+            listed = "a first row is skipped without parsing" if bad_header else ""
             check(compare, f"K.experimental.CsvDataset(path, {settings})", data, listed=listed, path=str(path))
         data = CSV_FILES[3]
         for packed in PACK:
@@ -192,8 +192,8 @@ CALLS = (
 )
 
 LISTED_TABLES = {
-    (TABLES[4], CALLS[7]): "the number of defaults is looked at also where there are no rows",
-    (TABLES[6], CALLS[14]): "rows that cannot be read are left out of the inference, too",
+    (TABLES[4], CALLS[7]): "the number of defaults is checked also without rows",
+    (TABLES[6], CALLS[14]): "invalid rows are left out of the inference too",
     **{
         (TABLES[8], CALLS[i]): "a header of one column that another delimiter splits is an error"
         for i in (0, 11, 13, 14, 15)
@@ -202,7 +202,7 @@ LISTED_TABLES = {
 
 
 def make_csv(compare: Comparer) -> None:
-    """One epoch without a shuffle: names, inferred types, batches and labels."""
+    """Compare one epoch without a shuffle: names, inferred types, batches and labels."""
     with folder() as here:
         path = here / "table.csv"
         for data, call in product(TABLES, CALLS):
@@ -240,7 +240,7 @@ QUERIES = (
 
 
 def sql(compare: Comparer) -> None:
-    """Queries with rows and without, columns of every type, and statements that cannot run."""
+    """Compare queries with and without rows, columns of all types, and invalid statements."""
     with folder() as here:
         path = here / "data.db"
         with sqlite3.connect(path) as database:
@@ -254,7 +254,7 @@ def sql(compare: Comparer) -> None:
 
 
 def tfrecords(compare: Comparer) -> None:
-    """Several files and compressions, empty ones and missing ones, in turn and in parallel."""
+    """Compare several files and compressions, empty and missing files, sequential and parallel."""
     with folder() as here:
         for packed in PACK:
             paths = []

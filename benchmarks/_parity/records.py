@@ -1,4 +1,4 @@
-"""TFRecord files: each library reads what the other wrote; uncompressed files are equal byte for byte."""
+"""TFRecord files: each library reads the other's files. Uncompressed files are equal byte for byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _payloads() -> list[bytes]:
 
 
 def files_both_ways(compare: Comparer) -> None:
-    """Every compression, both writers, both readers."""
+    """Compare all compressions with both writers and both readers."""
     records = _payloads()
     with tempfile.TemporaryDirectory() as folder:
         for compression in COMPRESSIONS:
@@ -42,9 +42,9 @@ def files_both_ways(compare: Comparer) -> None:
 
 
 def damaged_files(compare: Comparer) -> None:
-    """A cut file, and one flipped bit anywhere.
+    """Compare a truncated file, and a file with one flipped bit at each position.
 
-    TensorFlow takes a cut header at the end for the end of the file; penstock refuses it.
+    TensorFlow treats a truncated header as the end of the file; penstock refuses it.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "file")

@@ -1,4 +1,4 @@
-"""Wrong calls and wrong elements: the same kind of error at the same moment, or a difference that is listed here."""
+"""Wrong calls and wrong elements: the same kind of error at the same moment, or a listed difference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from _parity.outcome import outcome_of
 
 @dataclass(frozen=True)
 class Refusal:
-    """A pipeline that fails; where the libraries differ, how each does and why."""
+    """A pipeline that fails. If the libraries differ: the error of each, and the reason."""
 
     text: str
     ours: str = ""
@@ -19,12 +19,12 @@ class Refusal:
     why: str = ""
 
 
-RUNS = "functions are not traced: what one returns is seen when it runs"
-EARLY = "arguments are checked where they are given"
-WRONG_TYPE = "what is of the wrong type is a TypeError"
-CLASS = "an error has a class of its own, and no bare AttributeError or IndexError comes through"
+RUNS = "functions are not traced: their results are known when they run"
+EARLY = "arguments are checked at construction"
+WRONG_TYPE = "a wrong type is a TypeError"
+CLASS = "errors have penstock's classes, not AttributeError or IndexError"
 NO_FILE = "a pattern that matches no file is a FileNotFoundError"
-STRICT = "it would give nothing, which nobody asks for"
+STRICT = "it would return no element, which is not useful"
 
 CASES: tuple[Refusal, ...] = (
     Refusal("K.Dataset.range(5, 1, 0)"),
@@ -303,7 +303,7 @@ def refusals(compare: Comparer) -> None:
 
 
 def how(kit: Kit, text: str) -> str:
-    """The kind of error and its moment; "nothing" where it is none."""
+    """Return the kind of the error and its moment, or "nothing" if there is no error."""
     found = outcome_of(kit, text)
     return f"{found.kind} at {found.moment}" if found.error is not None else "nothing"
 

@@ -1,4 +1,4 @@
-"""Sources and steps of generated pipelines, as text; which step fits is seen from TensorFlow's element_spec."""
+"""Sources and steps of generated pipelines, as text. TensorFlow's element_spec decides which step fits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
-Step = Callable[[Random, Any], str | None]  # from an element_spec to the text of a step, or None where it cannot be
+# from an element_spec to the text of a step, or None if the step does not fit
+Step = Callable[[Random, Any], str | None]
 
 STEPS: list[Step] = []
-LAST = "  # the last step"  # behind a failure nothing follows: what it costs differs from step to step
+LAST = "  # the last step"  # no step follows an error, because its effect differs from step to step
 
 
 def step(function: Step) -> Step:
@@ -22,7 +23,7 @@ def step(function: Step) -> Step:
 KNOWN = ".apply(lambda ds: ds.apply(K.experimental.assert_cardinality(sum(1 for _ in ds))))"
 
 
-# -- what elements look like
+# -- properties of elements
 
 
 def leaves(spec: Any) -> list[Any]:
@@ -30,12 +31,12 @@ def leaves(spec: Any) -> list[Any]:
 
 
 def plain(spec: Any) -> bool:
-    """Whether all components are tensors of known rank."""
+    """Return True if all components are tensors of known rank."""
     return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank is not None for leaf in leaves(spec))
 
 
 def leaf(spec: Any, *dtypes: str, rank: int | None = None) -> bool:
-    """Whether an element is one tensor of these dtypes."""
+    """Return True if an element is one tensor of one of these dtypes."""
     return (
         isinstance(spec, tf.TensorSpec)
         and (not dtypes or spec.dtype.name in dtypes)
@@ -48,12 +49,12 @@ def batched(spec: Any) -> bool:
 
 
 def taking(spec: Any, body: str) -> str:
-    """A function of an element x, which has its parts as arguments if it is a tuple."""
+    """Return a function of an element x. A tuple's components are its arguments."""
     return f"lambda *x: {body}" if isinstance(spec, tuple) else f"lambda x: {body}"
 
 
 def number(spec: Any, name: str = "x") -> str:
-    """An int64 scalar that depends on the element."""
+    """Return an int64 scalar that depends on the element."""
     if isinstance(spec, tuple):
         return number(spec[0], f"{name}[0]")
     if isinstance(spec, dict):
@@ -97,7 +98,7 @@ SOURCES = (
 
 
 def _mapped(rng: Random, spec: Any) -> Iterator[str]:
-    """Bodies of functions of x."""
+    """Yield bodies of functions of x."""
     n = rng.randint(1, 5)
     if isinstance(spec, (tuple, dict)):
         names = [repr(name) for name in (spec if isinstance(spec, dict) else range(len(spec)))]
@@ -211,7 +212,7 @@ def _batch(rng: Random, spec: Any) -> str | None:
 
 @step
 def _unbatch(rng: Random, spec: Any) -> str | None:
-    # TensorFlow crashes where rows are empty, and where components are of unequal extent.
+    # TensorFlow crashes if rows are empty, and if components have different lengths.
     if batched(spec) and leaf(spec) and spec.shape[1:].is_fully_defined():
         return ".unbatch()"
     defined = plain(spec) and all(part.shape.is_fully_defined() for part in leaves(spec))
@@ -315,7 +316,7 @@ def _single(rng: Random, spec: Any) -> str | None:
 
 
 def _inner(rng: Random, spec: Any) -> str:
-    """A function from an element to a data set."""
+    """Return a function from an element to a data set."""
     value = number(spec)
     bodies = [
         f"K.Dataset.range({value} % 4)",
@@ -410,7 +411,7 @@ def _same(rng: Random, spec: Any) -> str:
 def _assert_cardinality(rng: Random, spec: Any) -> str | None:
     if rng.random() < 0.5:
         return None
-    if rng.random() < 0.3:  # a wrong one fails again and again, for which a later ignore_errors would wait for ever
+    if rng.random() < 0.3:  # a wrong cardinality fails repeatedly, so a later ignore_errors would never end
         return f".apply(K.experimental.assert_cardinality(3)){LAST}"
     return KNOWN
 

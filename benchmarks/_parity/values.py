@@ -1,4 +1,4 @@
-"""Python's values as elements: lists from sources and from functions, None, ranges, data sets, signatures."""
+"""Python values as elements: lists from sources and from functions, None, ranges, data sets, signatures."""
 
 from __future__ import annotations
 
@@ -140,4 +140,4 @@ def refused(compare: Comparer) -> None:
             compare.differs(f"{text}: not refused by both\n    penstock:   {ours!r}\n    tensorflow: {theirs!r}")
 
 
-CHECKS = (Check("values", same), Check("values that are refused", refused))
+CHECKS = (Check("values", same), Check("refused values", refused))

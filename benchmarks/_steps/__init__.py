@@ -1,1 +1,1 @@
-"""What steps.py measures: each step, written once for penstock and for tf.data."""
+"""The steps that steps.py measures, each written once for penstock and tf.data."""

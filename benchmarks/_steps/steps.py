@@ -1,4 +1,4 @@
-"""The steps, as functions of the library: `data` is the module penstock or `tf.data`, whose names are the same."""
+"""The steps as functions of the library: `data` is the module penstock or `tf.data`, whose names are the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 BATCH = 1024
-LENGTH = 8  # of a sequence, at most
+LENGTH = 8  # longest sequence
 
 Data = Any
 Dataset = Any
@@ -18,9 +18,9 @@ Dataset = Any
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`add` puts a step behind the data set that `base` makes; tf.data has those that are not `ours_alone`.
+    """`add` appends a step to the data set that `base` builds. tf.data has the steps that are not `ours_alone`.
 
-    The elements of `base` have so many `columns`; the figure is per element and column.
+    The elements of `base` have `columns` columns. The figure is per element and column.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Step:
     columns: int = 1
 
 
-# -- what the steps are put behind; each is cheap, and no rewrite moves a step past it
+# -- data sets before the steps; each is cheap, and no rewrite moves a step before it
 
 
 def numbers(data: Data, count: int) -> Dataset:
@@ -42,22 +42,22 @@ def batches(data: Data, count: int) -> Dataset:
 
 
 def rows(data: Data, count: int) -> Dataset:
-    """Dicts of one number, for steps that add a component."""
+    """Build dicts of one number, for steps that add a component."""
     return data.Dataset.from_tensor_slices({"x": np.arange(count)})
 
 
 def sequences(data: Data, count: int) -> Dataset:
-    """Arrays of 1 to `LENGTH` numbers, kept from the first pass on."""
+    """Build arrays of 1 to `LENGTH` numbers, cached in the first iteration."""
     return data.Dataset.range(count).map(arange(data)).cache()
 
 
 def wide(data: Data, count: int, *, columns: int) -> Dataset:
-    """Dicts of `columns` numbers."""
+    """Build dicts of `columns` numbers."""
     return data.Dataset.from_tensor_slices({f"c{number}": np.arange(count) for number in range(columns)})
 
 
 def records(data: Data, count: int, *, columns: int) -> Dataset:
-    """Batches of 1024 serialized examples of `columns` numbers each."""
+    """Build batches of 1024 serialized examples of `columns` numbers each."""
     from penstock.io import encode_example
 
     record = encode_example({f"c{number}": number for number in range(columns)})
@@ -76,7 +76,7 @@ def arange(data: Data) -> Callable[[Any], Any]:
 
 
 def inputs(data: Data, ds: Dataset, count: int, *, size: int, step: Callable[[Dataset, Any], Dataset]) -> Dataset:
-    """The same numbers from `count // size` data sets."""
+    """Build the same numbers from `count // size` data sets."""
     return step(data.Dataset.range(count // size), lambda number: data.Dataset.range(size))
 
 

@@ -18,7 +18,7 @@ CLASSES = 4
 
 
 def initial(sizes, seed=0):
-    """Weights and biases, layer by layer."""
+    """Return weights and biases, layer by layer."""
     keys = jax.random.split(jax.random.key(seed), len(sizes) - 1)
     pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
     return [(jax.random.normal(key, (m, n)) * np.sqrt(2 / m), jnp.zeros(n)) for key, m, n in pairs]
@@ -38,21 +38,21 @@ def mean_loss(layers, images, labels):
 
 @jax.jit
 def step(layers, speeds, images, labels, rate):
-    """Gradient descent with momentum."""
+    """Do a step of gradient descent with momentum."""
     loss, gradients = jax.value_and_grad(mean_loss)(layers, images, labels)
     speeds = jax.tree.map(lambda speed, gradient: 0.9 * speed - rate * gradient, speeds, gradients)
     return jax.tree.map(jnp.add, layers, speeds), speeds, loss
 
 
 def prepare(image, label):
-    """The brightness, at half the resolution: 256 numbers around 0."""
+    """Return the brightness at half the resolution: 256 numbers around 0."""
     grey = image.astype(np.float32).mean(axis=-1) / 128 - 1
     return grey.reshape(16, 2, 16, 2).mean(axis=(1, 3)), label.astype(np.int32)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=4000, help="pictures to train on")
+    parser.add_argument("--count", type=int, default=4000, help="number of training images")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=100)
     arguments = parser.parse_args()
@@ -62,7 +62,7 @@ def main():
         .map(prepare, num_parallel_calls=ps.AUTOTUNE)
         .cache()
         .shuffle(ps.ALL, seed=1)
-        # Batches of one size: JAX compiles a step for each shape that it meets.
+        # Batches of one size: JAX compiles a step for each new shape.
         .batch(arguments.batch_size, drop_remainder=True)
         .prefetch(ps.AUTOTUNE)
     )
@@ -70,7 +70,7 @@ def main():
 
     layers = initial([256, 256, 64, CLASSES])
     speeds = jax.tree.map(jnp.zeros_like, layers)
-    loader = train.to_jax()  # on an accelerator, batches are there before the step asks for them
+    loader = train.to_jax()  # on an accelerator, batches arrive before the step needs them
     images, labels = next(iter(test.to_jax()))
     for epoch in range(arguments.epochs):
         for batch in loader:

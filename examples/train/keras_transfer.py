@@ -1,9 +1,8 @@
-"""Transfer learning with Keras: a trained base is frozen, a new head learns on it, then all of it is tuned.
+"""Transfer learning with Keras: train a new head on a frozen base, then tune both.
 
-The base is trained here, on another task, in place of one that Keras would download: keras.applications.MobileNetV2
-goes in the same place. Fed naively and through a pipeline, the model ends with the same accuracy.
-
-Run it with `KERAS_BACKEND=torch python examples/train/keras_transfer.py`, or on jax, or on tensorflow.
+The example trains its own base, on another task. In your program, keras.applications.MobileNetV2 takes its place. The
+naive data set and the pipeline lead to the same accuracy. Run it with `KERAS_BACKEND=torch python
+examples/train/keras_transfer.py`, or on jax, or on tensorflow.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def pipelined(files, batch_size):
 
 
 def trained_base(count):
-    """A net that has learnt something else: how bars lie, and how wide they are."""
+    """Train a net on another task: the direction and width of bars."""
     images, labels = made_up_data.thumbnails(count)
     images = ps.image.resize(images, (SIZE, SIZE)) / np.float32(127.5) - np.float32(1)
     base = keras.Sequential(
@@ -65,7 +64,7 @@ def trained_base(count):
 
 
 class Seconds(keras.callbacks.Callback):
-    """How long the last epoch took."""
+    """Measures the seconds of the last epoch."""
 
     def on_epoch_begin(self, epoch, logs=None):
         self.begun = time.perf_counter()
@@ -80,7 +79,7 @@ def train(base_weights, base, ds, test, epochs):
     model = keras.Sequential([base, layers.Dense(32, activation="relu"), layers.Dense(2)])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     epoch = Seconds()
-    for tuned, rate in ((False, 1e-2), (True, 3e-3)):  # the head alone, then everything, in smaller steps
+    for tuned, rate in ((False, 1e-2), (True, 3e-3)):  # first the head alone, then all layers with a smaller rate
         base.trainable = tuned
         model.compile(keras.optimizers.Adam(rate), loss, metrics=["accuracy"])
         model.fit(ds.to_keras(), epochs=epochs, verbose=0, callbacks=[epoch])
@@ -89,8 +88,8 @@ def train(base_weights, base, ds, test, epochs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=300, help="pictures to train on")
-    parser.add_argument("--epochs", type=int, default=3, help="of each of the two phases")
+    parser.add_argument("--count", type=int, default=300, help="number of training images")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs of each of the two phases")
     parser.add_argument("--batch-size", type=int, default=32)
     arguments = parser.parse_args()
 

@@ -1,7 +1,7 @@
-"""Small data for the training examples, made on the spot and the same every time.
+"""Small generated data for the training examples, the same in each run.
 
-In your own program files take its place. Nothing here is needed to understand the examples: it draws pictures, writes
-sentences and fills a table.
+In your own program, files take its place. You do not need this module to understand the examples: it draws images,
+writes sentences and fills a table.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import penstock as ps
 
 
 def cats_and_dogs(folder, count, shards=4):
-    """TFRecord files as the data set cats_vs_dogs has them: JPEGs of differing sizes, and labels 0 and 1.
+    """Write TFRecord files like those of cats_vs_dogs: JPEGs of different sizes, and labels 0 and 1.
 
-    What has pointed ears is a cat, what has hanging ears a dog. A test set of a quarter as many lies beside them.
+    A cat has pointed ears, a dog has hanging ears. A test set with a quarter of the images is written to the same
+    folder.
     """
     folder = Path(folder)
     for split, first, many in (("train", 0, count), ("test", count, count // 4)):
@@ -38,16 +39,16 @@ def _animal(rng):
     image[(y - row) ** 2 + (x - column) ** 2 < size**2] = fur
     for side in (-1, 1):
         ear = column + side * size * 0.8
-        if label == 0:  # a triangle that stands on the head
+        if label == 0:  # a triangle on the head
             above = row - size * 0.5 - y
             image[(above > 0) & (above < size) & (abs(x - ear) < (size - above) * 0.5)] = fur
-        else:  # an ellipse that hangs down beside it
+        else:  # a hanging ellipse at the side
             image[((x - ear - side * size * 0.4) / 0.35) ** 2 + (y - row - size * 0.2) ** 2 < size**2] = fur
     return np.clip(image, 0, 255).astype(np.uint8), label
 
 
 def thumbnails(count, seed=0):
-    """Pictures of 32 × 32 pixels as CIFAR's, uint8, and labels from 0 to 3: bars, across or upright, narrow or wide."""
+    """Return uint8 images of 32 × 32 pixels and labels from 0 to 3: bars, horizontal or vertical, narrow or wide."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, count)
     angles = (labels % 2) * np.pi / 2 + rng.normal(0, 0.15, count)
@@ -61,7 +62,7 @@ def thumbnails(count, seed=0):
 
 
 def sentences(path, count):
-    """A text file with a sentence on each line; what a sentence begins with says how it goes on."""
+    """Write a text file with a sentence on each line. The first words of a sentence determine the others."""
     rng = np.random.default_rng(0)
     words = {"the cat": "sleeps on the warm stone", "a dog": "runs after every ball", "my bird": "sings at dawn"}
     lines = []
@@ -73,7 +74,7 @@ def sentences(path, count):
 
 
 def table(count):
-    """Columns of a table of customers: numbers, a category, and whether they left."""
+    """Return the columns of a table of customers: numbers, a category, and 1 if they left."""
     rng = np.random.default_rng(0)
     months, bill = rng.integers(1, 72, count), rng.normal(60, 20, count).astype(np.float32)
     contract = rng.choice(["monthly", "yearly", "two years"], count)

@@ -1,10 +1,10 @@
-"""Ray Train: two workers train one model together, and processes of a service make the batches for both.
+"""Train one model on two workers with Ray Train; the processes of a service compute the batches for both.
 
-The workers step together: each asks for its part of one stream, so that every step has as many batches as workers. With
-`--service ray` the batches are made by actors on the cluster that Ray Train runs on, which need CPUs beside those of
-the two workers; a service of `ps.service.start` or `penstock service start` is named by its address.
+The workers step together: each worker asks for its shard of one stream, so that each step has as many batches as
+workers. With `--service ray`, actors compute the batches on the cluster of Ray Train. They need CPUs in addition to
+those of the two workers. For a service of `ps.service.start` or `penstock service start`, pass its address.
 
-Run it with `python examples/train/ray_two_workers.py` where Ray is installed (`pip install "ray[train]"`).
+Run it with `python examples/train/ray_two_workers.py` if Ray is installed (`pip install "ray[train]"`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def train(settings):
     context = ray.train.get_context()
     ranks, rank = context.get_world_size(), context.get_world_rank()
     batches = settings["count"] // settings["batch_size"]
-    batches -= batches % ranks  # as many for each: nobody waits for the gradients of one that has none
+    batches -= batches % ranks  # the same number for each worker, because each step waits for the gradients of both
     dataset = pipeline(settings["count"], settings["batch_size"]).take(batches)
     loader = dataset.distribute(
         settings["service"], workers=settings["workers"], num_consumers=ranks, consumer_index=rank
@@ -65,7 +65,7 @@ def train(settings):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--service", default="local", help="'local', 'ray' or the address of a service")
-    parser.add_argument("--count", type=int, default=1001, help="pictures to train on")
+    parser.add_argument("--count", type=int, default=1001, help="number of training images")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=25, help="rows of a step on each worker")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A small CNN in torch on pictures of cats and dogs, fed naively and then through a pipeline: the same batches, sooner.
+"""A small CNN in torch on images of cats and dogs, with a naive data set and with a pipeline: the same batches, sooner.
 
 Run it with `python examples/train/torch_cats_dogs.py --count 1000 --epochs 4`.
 """
@@ -21,27 +21,27 @@ FEATURES = {"image": ps.io.FixedLenFeature((), bytes), "label": ps.io.FixedLenFe
 
 
 def prepare(record):
-    """A record to what the net takes: float32 of (3, 64, 64), and the label."""
+    """Convert a record to the input of the net: float32 of (3, 64, 64), and the label."""
     row = ps.io.parse_single_example(record, FEATURES)
     image = ps.image.resize(ps.io.decode_jpeg(row["image"], channels=3), (SIZE, SIZE)) / np.float32(255)
     return np.transpose(image, (2, 0, 1)), row["label"]
 
 
 def naive(files, batch_size):
-    """What a first version looks like: one step after the other, and each epoch decodes every picture anew."""
+    """Build a first version: the steps run one after the other, and each epoch decodes each image again."""
     return (
         ps.Dataset.list_files(files, shuffle=False)
         .interleave(ps.TFRecordDataset, cycle_length=4)
         .map(prepare)
         .shuffle(512, seed=1)
         .batch(batch_size)
-        # Without this line the engine would mend some of it by itself.
+        # Without this line the engine would optimise some of these steps by itself.
         .with_options(ps.Options(experimental_optimization={"apply_default_optimizations": False}))
     )
 
 
 def pipelined(files, batch_size):
-    """The same steps: decoded by all cores while the net computes, and kept in memory for the next epoch."""
+    """Build the same steps: all cores decode while the net computes, and later epochs read the cache."""
     return (
         ps.Dataset.list_files(files, shuffle=False)
         .interleave(ps.TFRecordDataset, cycle_length=4, num_parallel_calls=ps.AUTOTUNE)
@@ -61,7 +61,7 @@ def network():
 
 
 def train(ds, epochs):
-    """Returns the model, the seconds that it took, and the share of them in which the step had no batch."""
+    """Return the model, the seconds of training, and the share of them in which the step had no batch."""
     torch.manual_seed(0)
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
@@ -88,7 +88,7 @@ def accuracy(model, ds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=400, help="pictures to train on")
+    parser.add_argument("--count", type=int, default=400, help="number of training images")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=32)
     arguments = parser.parse_args()

@@ -1,6 +1,7 @@
-"""A small ResNet in torch on pictures as CIFAR's, each shown padded, cropped, flipped, turned and partly covered.
+"""A small ResNet in torch on images like CIFAR's, padded, cropped, flipped, rotated and partly covered.
 
-The pictures travel as uint8 and become numbers from 0 to 1 in the loop, on the device: a quarter of the memory.
+The images are uint8 in the pipeline. The loop converts them to numbers from 0 to 1 on the device: a quarter of the
+memory.
 
 Run it with `python examples/train/torch_cifar_resnet.py --epochs 6`.
 """
@@ -20,7 +21,7 @@ CLASSES = 4
 
 
 def augment(image, label):
-    """What it draws follows from the seed, the epoch and the number of the picture, whoever does the work."""
+    """Augment an image. Its random numbers depend on the seed, the epoch and the number of the image only."""
     image = ps.image.pad(image, ((4, 4), (4, 4), (0, 0)))
     image = ps.image.random_crop(image, (32, 32, 3))
     image = ps.image.random_flip_left_right(image)
@@ -50,14 +51,14 @@ def resnet():
     )
 
 
-def pictures(batch, device):
-    """uint8 (N, 32, 32, 3) to float32 (N, 3, 32, 32), on the device."""
+def to_floats(batch, device):
+    """Convert uint8 (N, 32, 32, 3) to float32 (N, 3, 32, 32), on the device."""
     return batch.permute(0, 3, 1, 2).to(device, torch.float32).div_(255)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1000, help="pictures to train on")
+    parser.add_argument("--count", type=int, default=1000, help="number of training images")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=50)
     arguments = parser.parse_args()
@@ -83,14 +84,14 @@ def main():
     for epoch in range(arguments.epochs):
         model.train()
         for batch, labels in loader:
-            loss = nn.functional.cross_entropy(model(pictures(batch, device)), labels)
+            loss = nn.functional.cross_entropy(model(to_floats(batch, device)), labels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             schedule.step()
         model.eval()
         with torch.no_grad():
-            answers = [(model(pictures(batch, device)).argmax(1), labels) for batch, labels in test.to_torch(device)]
+            answers = [(model(to_floats(batch, device)).argmax(1), labels) for batch, labels in test.to_torch(device)]
         right = torch.cat([(found == labels).float() for found, labels in answers])
         print(f"epoch {epoch + 1}: loss {loss.item():.3f}, test accuracy {right.mean().item():.3f}")
 

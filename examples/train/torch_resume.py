@@ -1,7 +1,7 @@
-"""A training that is killed in the middle of an epoch goes on where it was, and ends with the same weights.
+"""A training that is killed in the middle of an epoch resumes at its checkpoint and ends with the same weights.
 
-The program starts itself three times: whole, killed (SIGKILL, as when a machine goes away), and going on from the
-checkpoint that the killed one left.
+The program starts itself three times: one whole run, one that is killed (SIGKILL, as if a machine failed), and one that
+resumes from the checkpoint of the killed run.
 
 Run it with `python examples/train/torch_resume.py --kill-at 20`.
 """
@@ -40,7 +40,7 @@ def pipeline(count):
 
 
 def save(path, **parts):
-    """Whole or not at all: a kill in the middle of writing leaves the checkpoint before."""
+    """Write the whole file or nothing: if the program is killed while writing, the previous checkpoint stays."""
     part = path.with_suffix(".part")
     torch.save(parts, part)
     part.replace(path)
@@ -56,9 +56,9 @@ def train(checkpoint, epochs, count, save_every, kill_at):
         saved = torch.load(checkpoint)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
-        loader.load_state_dict(saved["data"])  # numbers and text, a few hundred bytes; no batch is in it
+        loader.load_state_dict(saved["data"])  # a few hundred bytes of numbers and text, without any batch
         step, epoch = saved["step"], saved["epoch"]
-        print(f"goes on behind step {step}, in epoch {epoch}")
+        print(f"resumes after step {step}, in epoch {epoch}")
     while epoch < epochs:
         for images, labels in loader:
             loss = nn.functional.cross_entropy(model(images.float() / 255), labels)
@@ -78,7 +78,7 @@ def train(checkpoint, epochs, count, save_every, kill_at):
 
 
 def run(checkpoint, *more):
-    """This program as another process; what it printed last."""
+    """Run this program in another process. Return its last printed line."""
     command = [sys.executable, __file__, "--checkpoint", str(checkpoint), *map(str, more)]
     printed = subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
     print(printed, end="")
@@ -87,11 +87,11 @@ def run(checkpoint, *more):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=Path, help="train with this file, in place of showing all three runs")
-    parser.add_argument("--count", type=int, default=500, help="pictures to train on")
+    parser.add_argument("--checkpoint", type=Path, help="train with this file instead of running all three runs")
+    parser.add_argument("--count", type=int, default=500, help="number of training images")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--save-every", type=int, default=7)
-    parser.add_argument("--kill-at", type=int, default=25, help="the step at which the second run dies")
+    parser.add_argument("--kill-at", type=int, default=25, help="the step at which the second run is killed")
     arguments = parser.parse_args()
     sizes = ("--count", arguments.count, "--epochs", arguments.epochs, "--save-every", arguments.save_every)
     if arguments.checkpoint is not None:

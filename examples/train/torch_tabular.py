@@ -28,7 +28,7 @@ FEATURES = {
 
 
 def write(columns, folder):
-    """The table in both formats."""
+    """Write the table in both formats."""
     pa.parquet.write_table(pa.table(columns), Path(folder, "customers.parquet"), row_group_size=1000)
     with ps.io.TFRecordWriter(Path(folder, "customers.tfrecord")) as writer:
         for values in zip(*columns.values(), strict=True):
@@ -36,19 +36,19 @@ def write(columns, folder):
 
 
 def from_tfrecord(folder, batch_size):
-    """Records are parsed a batch at a time: with small features, parsing is what costs."""
+    """Parse a batch of records at a time: with small features, parsing is the main cost."""
     records = ps.TFRecordDataset(Path(folder, "customers.tfrecord"))
     return records.shuffle(1000, seed=1).batch(batch_size).map(lambda batch: ps.io.parse_example(batch, FEATURES))
 
 
 def from_parquet(folder, batch_size):
-    """Columns come as they are, and only those that are named are read."""
+    """Read only the named columns."""
     rows = ps.ParquetDataset(Path(folder, "customers.parquet"), columns=list(FEATURES))
     return rows.shuffle(1000, seed=1).batch(batch_size)
 
 
 def prepare(batch):
-    """A batch of columns to one matrix, and the labels: numbers around 0, and a column for each contract."""
+    """Convert a batch of columns to a matrix and labels: numbers around 0, and a column for each contract."""
     months, bill = (batch["months"] - 36) / 20, (batch["bill"] - 60) / 20
     contract = batch["contract"][:, None] == CONTRACTS
     x = np.concatenate([months[:, None], bill[:, None], contract], axis=1)
@@ -73,7 +73,7 @@ def train(ds, epochs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=5000, help="rows")
+    parser.add_argument("--count", type=int, default=5000, help="number of rows")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=100)
     arguments = parser.parse_args()

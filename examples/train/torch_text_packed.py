@@ -1,7 +1,7 @@
-"""A small transformer in torch that learns to continue sentences, several of which share a row.
+"""A small transformer in torch that learns to continue sentences. Each row contains several sentences.
 
-Sentences differ in length. In a padded batch much of the step goes into padding; packed rows are nearly full. A mask
-keeps the sentences of a row apart.
+Sentences differ in length. In a padded batch, a large share of the step goes into padding; packed rows are nearly full.
+A mask separates the sentences of a row.
 
 Run it with `python examples/train/torch_text_packed.py --length 64`.
 """
@@ -19,7 +19,7 @@ from torch import nn
 
 import penstock as ps
 
-END = 0  # the token behind the last word of a sentence, and what rows are padded with
+END = 0  # the token after the last word of a sentence, and the padding of rows
 
 
 def vocabulary(path):
@@ -29,7 +29,7 @@ def vocabulary(path):
 def pipeline(path, words, length, batch_size):
     def tokens(line):
         numbers = np.array([words[word] for word in line.decode().split()] + [END], np.int64)
-        return {"inputs": numbers[:-1], "targets": numbers[1:]}  # of each word, the one that follows
+        return {"inputs": numbers[:-1], "targets": numbers[1:]}  # the target of each word is the next word
 
     def with_mask(batch):
         ids = batch["inputs_segment_ids"]  # 1, 2, 3 ... for the sentences of a row, 0 for padding
@@ -38,12 +38,12 @@ def pipeline(path, words, length, batch_size):
             "inputs": batch["inputs"],
             "positions": batch["inputs_positions"],
             "targets": batch["targets"],
-            "may_attend": same & np.tri(length, dtype=bool),  # to the words before it, in its own sentence
+            "may_attend": same & np.tri(length, dtype=bool),  # the words before it, in its own sentence
         }
 
     return (
         ps.TextLineDataset(path)
-        .shuffle(10_000, seed=1)  # in front of pack: rows have other neighbours in every epoch
+        .shuffle(10_000, seed=1)  # before pack: sentences get other neighbours in each epoch
         .map(tokens)
         .pack(length, padding_values={"inputs": END, "targets": -100})  # cross_entropy leaves out -100
         .batch(batch_size, drop_remainder=True)
@@ -63,13 +63,13 @@ class Transformer(nn.Module):
 
     def forward(self, inputs, positions, may_attend):
         x = self.words(inputs) + self.places(positions)
-        hidden = ~may_attend.repeat_interleave(self.heads, dim=0)  # torch's masks say what is not seen
+        hidden = ~may_attend.repeat_interleave(self.heads, dim=0)  # torch's masks mark the hidden words
         return self.out(self.body(x, mask=hidden))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=4000, help="sentences")
+    parser.add_argument("--count", type=int, default=4000, help="number of sentences")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--length", type=int, default=32, help="tokens in a row")
     parser.add_argument("--batch-size", type=int, default=16)
@@ -95,7 +95,7 @@ def main():
                 loss.backward()
                 optimizer.step()
                 real = batch["targets"] != -100
-                first = batch["positions"] < 2  # what a sentence begins with is anybody's guess
+                first = batch["positions"] < 2  # the first words of a sentence cannot be predicted
                 right += (scores.argmax(-1) == batch["targets"])[real & ~first].sum().item()
                 known += (real & ~first).sum().item()
             print(f"epoch {epoch + 1}: loss {loss.item():.3f}, right in {right / known:.0%} of the words")

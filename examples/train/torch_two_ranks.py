@@ -1,7 +1,7 @@
-"""Two processes train one model together with torch.distributed; each reads its own part of the data.
+"""Train one model in two processes with torch.distributed; each process reads its own shard of the data.
 
-It starts its own two processes on this machine. Where `torchrun` starts them, on one machine or several, call
-`dist.init_process_group()` without the meeting place, the rank and the world size: torchrun tells them.
+The program starts its own two processes on this machine. If `torchrun` starts them, on one machine or several, call
+`dist.init_process_group()` without arguments for the address, the rank and the world size: torchrun sets them.
 
 Run it with `python examples/train/torch_two_ranks.py --ranks 2`.
 """
@@ -22,7 +22,7 @@ import penstock as ps
 
 
 def pipeline(count, batch_size):
-    """The same calls on every rank: `shard="rank"` below parts the elements, in front of the batches."""
+    """Build the same data set on each rank. `shard="rank"` below shards the elements, before the batches."""
     return (
         ps.Dataset.from_tensor_slices(made_up_data.thumbnails(count))
         .shuffle(256, seed=1)
@@ -35,7 +35,7 @@ def pipeline(count, batch_size):
 def worker(rank, ranks, meeting, count, epochs, batch_size):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
-    # Before the first step the ranks compare their data sets: one that was built otherwise is an error, not a mystery.
+    # Before the first step the ranks compare their data sets. A data set that differs raises an error.
     loader = pipeline(count, batch_size).to_torch(shard="rank")
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(3, 16, 5, 2), nn.ReLU(), nn.Conv2d(16, 16, 5, 2), nn.ReLU(), nn.Flatten())
@@ -59,14 +59,14 @@ def worker(rank, ranks, meeting, count, epochs, batch_size):
     dist.all_gather(everyone, weights)
     if rank == 0:
         alike = all(torch.equal(weights, others) for others in everyone)
-        print("all ranks have the same weights" if alike else "the ranks have drifted apart")
+        print("all ranks have the same weights" if alike else "the weights of the ranks differ")
     dist.destroy_process_group()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--count", type=int, default=1001, help="pictures to train on")
+    parser.add_argument("--count", type=int, default=1001, help="number of training images")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=25, help="rows of a step on each rank")
     arguments = parser.parse_args()

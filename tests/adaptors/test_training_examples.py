@@ -77,7 +77,7 @@ def test_a_table_trains_alike_from_both_formats():
 def test_a_killed_run_ends_with_the_same_weights():
     whole, killed, goes_on, resumed, verdict = printed("torch_resume.py", "--count", 300, "--kill-at", 18)
     assert killed == "is killed at step 18"
-    assert goes_on == "goes on behind step 14, in epoch 1"
+    assert goes_on == "resumes after step 14, in epoch 1"
     assert resumed == whole
     assert verdict == "the same weights"
 

@@ -1,4 +1,4 @@
-"""Memory is used again once nobody holds it, and never before."""
+"""Memory is reused after its last reference is gone, and never before."""
 
 import gc
 import signal
@@ -38,7 +38,7 @@ def test_memory_is_used_again_when_the_array_is_gone():
     assert arena.idle_bytes() == 0
     del array
     assert arena.idle_bytes() == 4 * SMALLEST
-    again = arena.empty((2, 2 * SMALLEST), np.uint8)  # of the same bytes
+    again = arena.empty((2, 2 * SMALLEST), np.uint8)  # reuses the same bytes
     assert address(again) == where
     assert arena.idle_bytes() == 0
 

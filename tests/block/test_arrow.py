@@ -1,4 +1,4 @@
-"""Blocks as Arrow record batches: what is written comes back exactly, through memory, Parquet and IPC files."""
+"""Blocks as Arrow record batches: written data comes back exactly, through memory, Parquet and IPC files."""
 
 import io
 import json
@@ -41,7 +41,7 @@ class Sample:
 
 @st.composite
 def values(draw, dtype, shape):
-    """Arrays of a shape, of any bits; of `bytes`, object arrays with at least one item."""
+    """Draw arrays of a shape, with any bits; for `bytes`, object arrays with at least one item."""
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     if dtype is bytes:
         shape = tuple(max(extent, 1) for extent in shape)
@@ -74,7 +74,7 @@ def sparse_tensors(draw, dtype):
 
 @st.composite
 def leaves(draw, count):
-    """The values of one leaf for `count` elements."""
+    """Draw the values of one leaf for `count` elements."""
     dtype = draw(st.sampled_from([bytes, *DTYPES]))
     kind = draw(st.sampled_from(["scalar", "fixed", "ragged", "sparse", "ragged tensor"]))
     if kind == "scalar":
@@ -87,7 +87,7 @@ def leaves(draw, count):
         shapes = [tuple(draw(st.lists(st.integers(0, 3), min_size=rank, max_size=rank))) for _ in range(count)]
         return [draw(values(dtype, shape)) for shape in shapes]
     make = sparse_tensors if kind == "sparse" else ragged_tensors
-    dtype = dtype if dtype is bytes or dtype[0] not in "cMm" else "i4"  # their `equals` tells most NaNs apart
+    dtype = dtype if dtype is bytes or dtype[0] not in "cMm" else "i4"  # their `equals` distinguishes most NaNs
     return [draw(make(dtype)) for _ in range(count)]
 
 
@@ -236,7 +236,7 @@ def test_elements_without_leaves_keep_their_number():
     assert from_arrow(to_arrow(block)).elements() == [(), (), ()]
 
 
-# -- data of others
+# -- record batches of other programs
 
 
 def batch_of(**columns):

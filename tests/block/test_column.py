@@ -1,4 +1,4 @@
-"""Every column is a list of values seen through slice, take, concat, batched and unbatched."""
+"""Every column is a list of values for slice, take, concat, batched and unbatched."""
 
 import numpy as np
 import pytest
@@ -119,9 +119,9 @@ def test_dense_slices_and_batches_share_memory():
 
 @given(st.data(), st.integers(1, 70), st.integers(1, 30), st.sampled_from([(), (2,)]))
 def test_many_short_byte_strings_are_what_their_buffers_hold(data, width, count, shape):
-    """They are made all at once, where that loses no zeros, and some lie at a buffer's very end."""
+    """Values are created all at once if no zeros are lost; some lie at the end of a buffer."""
     draw = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
-    least = data.draw(st.sampled_from([0, 1]))  # the lowest byte: zeros at an end are what numpy drops
+    least = data.draw(st.sampled_from([0, 1]))  # the lowest byte: numpy drops zeros at an end
     room = data.draw(st.sampled_from([0, width]))
     buffers = tuple(draw.integers(least, 4, 300 + room).astype(np.uint8) for _ in range(count))
     lengths = draw.integers(0, width + 1, (150, *shape))
@@ -205,7 +205,7 @@ def elements(draw_kind, numbers):
     st.data(),
 )
 def test_rows_keep_elements_by_slot(kind, first, capacity, data):
-    """ElementRows against a plain list of slots, through several rounds of put and gather with a Block beside them."""
+    """Compare ElementRows with a plain list of slots, through several rounds of put and gather with a Block."""
     rows, slots = ElementRows(capacity), [None] * capacity
     number = iter(range(1000))
     for _ in range(data.draw(st.integers(1, 4))):

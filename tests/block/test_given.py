@@ -1,4 +1,4 @@
-"""What a function is given and gives back is not copied, unless somebody else holds it or has changed what it is."""
+"""Arguments and results of functions are not copied, unless they are also referenced elsewhere or were changed."""
 
 from __future__ import annotations
 

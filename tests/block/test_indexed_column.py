@@ -1,4 +1,4 @@
-"""Elements by their numbers in an array that stays where it is: the same values as views of them, never a copy."""
+"""Elements by their numbers in an array that does not move: equal to views of the array, never a copy."""
 
 import functools
 
@@ -19,7 +19,7 @@ SMALL, LARGE, TINY = 1 << 10, 1 << 14, 4  # numbers in an element
 
 
 def kept(first, count, numbers, dtype=np.float64):
-    """Elements as a memory cache keeps them; the first number of each is its own."""
+    """Build elements like a memory cache; the first number of each element is its own number."""
     array = counted_memory((count, numbers), np.dtype(dtype))
     array[:] = 0
     array[:, 0] = np.arange(first, first + count)
@@ -146,7 +146,7 @@ KINDS = st.sampled_from([("cache", True), ("cache again", True), ("array", True)
 @pytest.mark.parametrize("numbers", [TINY, SMALL, LARGE])
 @given(st.data())
 def test_rows_keep_elements_of_several_arrays(numbers, data):
-    """Against a plain list of slots, through several rounds of put and gather with a Block beside them."""
+    """Compare with a plain list of slots, through several rounds of put and gather with a Block."""
     capacity = data.draw(st.integers(1, 5))
     rows, slots = ElementRows(capacity), [None] * capacity
 

@@ -1,4 +1,4 @@
-"""What a user's function returns, as leaves: numpy keeps its dtype, Python literals get the frameworks'."""
+"""Results of user functions as leaves: numpy values keep their dtype, Python literals get the frameworks' dtypes."""
 
 import enum
 
@@ -179,7 +179,7 @@ def test_composite_tensors_stay():
 
 
 class Name(bytes):
-    """Byte strings of the user's own."""
+    """Byte strings of a class of the user."""
 
 
 @given(st.lists(st.sampled_from([b"a", b"b\0", b"", "é", Name(b"n"), np.bytes_(b"x"), np.str_("y")]), max_size=6))

@@ -43,7 +43,7 @@ def test_it_comes_back_as_it_was(name):
     assert difference(found, leaf) is None
     if isinstance(leaf, np.ndarray):
         found.flags.writeable = True
-        found[...] = found  # it is the caller's own
+        found[...] = found  # the array belongs to the caller
 
 
 def test_the_payload_of_a_nan_is_kept():

@@ -1,4 +1,4 @@
-"""What `PassingBuilder` makes is what `BlockBuilder` makes, whatever of its elements is given back."""
+"""`PassingBuilder` builds the same as `BlockBuilder`, for any elements that a function returns unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEPT: list[np.ndarray] = []
 
 
 def is_passed(column: Column, given: Column) -> bool:
-    """Whether it is that very column, or its memory, which nobody can write to."""
+    """Return True if it is the same column, or read-only memory of it."""
     if not (isinstance(column, DenseColumn) and isinstance(given, DenseColumn)) or column is given:
         return column is given
     first, second = column.array, given.array

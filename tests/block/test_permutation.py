@@ -66,7 +66,7 @@ def test_the_same_key_and_size_are_the_same_permutation():
 
 
 def test_the_orders_stay_as_they_are():
-    """Checkpoints are positions in these orders."""
+    """Checkpoints store positions in these orders, so the orders must not change."""
     assert Permutation(1, 8).part(0, 8).tolist() == ORDER_OF_8
     assert Permutation(1, 10**6).part(0, 5).tolist() == ORDER_OF_A_MILLION
     assert Permutation(1, 2**40).part(0, 3).tolist() == ORDER_OF_2_40
@@ -76,11 +76,11 @@ ORDER_OF_8 = [0, 3, 7, 1, 2, 6, 5, 4]
 ORDER_OF_A_MILLION = [957331, 276344, 460774, 523149, 519838]
 ORDER_OF_2_40 = [519259308914, 722029541264, 246565627298]
 
-# -- uniform: every count is fixed by its seed, so that these pass or fail for good
+# -- uniformity: every count is fixed by its seed, so these tests always pass or always fail
 
 
 def distance(observed, wanted, degrees):
-    """How many standard deviations a chi-square statistic is from its mean."""
+    """Return the number of standard deviations between a chi-square statistic and its mean."""
     statistic = ((observed - wanted) ** 2 / wanted).sum()
     return (statistic - degrees) / np.sqrt(2 * degrees)
 
@@ -109,7 +109,7 @@ def test_every_number_comes_at_every_position(make, size):
 
 
 def pairs(orders, left, right):
-    """How far the pairs of numbers at two positions are from uniform."""
+    """Return the distance of the pairs of numbers at two positions from a uniform distribution."""
     count, size = orders.shape
     table = np.zeros((size, size))
     np.add.at(table, (orders[:, left], orders[:, right]), 1)
@@ -119,14 +119,14 @@ def pairs(orders, left, right):
 
 @pytest.mark.parametrize(("make", "size"), [(Permutation, 7), (Permutation, 40), (_Network, 40)])
 def test_pairs_are_uniform(make, size):
-    """Which two numbers stand in two places, near each other and far apart."""
+    """Check the two numbers at two positions, near each other and far apart."""
     orders = orders_of(make, size, 10_000, 3)
     for left, right in [(0, 1), (1, 2), (0, size - 1), (size // 2, size // 2 + 1)]:
         assert pairs(orders, left, right) < 5
 
 
 def test_a_network_of_a_few_numbers_would_show():
-    """Why small sizes are shuffled one by one; and that the statistic above sees what it should."""
+    """Check the reason for shuffling small sizes one by one, and that the statistic above detects the fault."""
     orders = orders_of(_Network, 7, 6000, 3)
     assert max(pairs(orders, left, right) for right in range(7) for left in range(right)) > 5
 
@@ -151,7 +151,7 @@ def test_large_orders_have_no_trend(size):
 
 
 def test_fixed_points_are_as_many_as_they_should_be():
-    """On average one; over many keys a Poisson number."""
+    """One on average; over many keys a Poisson number."""
     size, count = SMALL + 5, 60
     fixed = [(Permutation(fold(11, number), size).part(0, size) == np.arange(size)).sum() for number in range(count)]
     assert abs(np.mean(fixed) - 1) < 5 / np.sqrt(count)

@@ -1,4 +1,4 @@
-"""Memory shared with a worker: used again once nobody reads it, bounded, without a name, and private after a fork."""
+"""Memory shared with a worker is reused after its last read, bounded, without a name, and private after a fork."""
 
 import os
 import socket
@@ -77,7 +77,7 @@ def test_the_smallest_region_that_will_do_is_taken(memory):
     for region in regions:
         memory.give_back(region)
     assert memory.take(owner, 3 * MIB // 2) is regions[1]
-    assert memory.take(owner, MIB // 8) not in regions  # all are far too large
+    assert memory.take(owner, MIB // 8) not in regions  # all regions are far too large
 
 
 @given(st.integers(1, 1 << 34))
@@ -88,7 +88,7 @@ def test_sizes_are_few_and_waste_little(nbytes):
 
 
 def test_idle_memory_is_bounded_and_the_oldest_goes():
-    memory, owner = SharedMemory(128 * MIB), RegionOwner()  # of which a 32nd may be idle
+    memory, owner = SharedMemory(128 * MIB), RegionOwner()  # a 32nd may be idle
     regions = [memory.take(owner, MIB) for _ in range(6)]
     for region in regions:
         memory.give_back(region)
@@ -111,15 +111,16 @@ def test_few_idle_regions_of_an_owner_are_kept_and_the_others_hold_no_open_file(
     most = shared_memory._IDLE_REGIONS
     assert [owner.idle for owner in owners] == [most, most]
     assert [len(owner.dropped) for owner in owners] == [100 - most] * 2
-    assert open_files() <= before + 2 * 2 * most  # also while others know the regions that were dropped: two each
-    kept = {region.number for region in regions[0][-most:]}  # those used last
+    # includes other processes that know the dropped regions: two files each
+    assert open_files() <= before + 2 * 2 * most
+    kept = {region.number for region in regions[0][-most:]}  # the regions used last
     assert {memory.take(owners[0], 64 * KIB).number for _ in range(most)} == kept
     assert owners[0].idle == 0
     assert memory.take(owners[0], 64 * KIB).number not in kept
 
 
 def test_there_is_no_more_than_the_limit_and_idle_regions_make_room():
-    memory, one, other = SharedMemory(64 * MIB), RegionOwner(), RegionOwner()  # of which an eighth
+    memory, one, other = SharedMemory(64 * MIB), RegionOwner(), RegionOwner()  # an eighth may be idle
     first = memory.take(one, 2 * MIB)
     held = [memory.take(one, 2 * MIB) for _ in range(3)]
     assert memory.take(other, MIB) is None
@@ -191,7 +192,7 @@ def test_after_a_fork_arrays_belong_to_each_side_alone(memory):
     array[:] = range(8)
     ours, theirs = socket.socketpair()
     child = os.fork()
-    if not child:  # no assertion may leave this branch
+    if not child:  # assertions must not leave this branch
         ours.close()
         theirs.recv(1)  # the parent has written by now
         seen = bytes(array)

@@ -1,4 +1,4 @@
-"""Columns that share memory become columns that share none, and no others are copied."""
+"""Columns that share memory become columns without shared memory; no others are copied."""
 
 import numpy as np
 import pytest

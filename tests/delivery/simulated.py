@@ -1,4 +1,4 @@
-"""A service in one thread: a seed decides which worker answers when, what is said twice, and who dies."""
+"""A service in one thread: a seed decides the order of answers, repeated messages, and deaths of workers."""
 
 import random
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from penstock.physical.lower import Service
 
 
 class Contact:
-    """A worker that makes what it is asked when somebody listens."""
+    """A worker that computes its ranges when a consumer listens."""
 
     def __init__(self, name):
         self.name = name
@@ -78,16 +78,16 @@ class Force(Workforce):
             self.count += 1
             name = f"worker {self.count}"
             self.there[name] = Contact(name)
-        self._somebody_dies(0.1)  # just when it is to be asked
+        self._somebody_dies(0.1)  # just before the request
 
     def wait(self, seconds):
-        """Something happens to one of them."""
+        """Let one of them do something."""
         if not self.there:
             return
         contact = self.chance.choice(list(self.there.values()))
         if contact.questions:
             contact.work()
-            if self.chance.random() < 0.1:  # said twice
+            if self.chance.random() < 0.1:  # the message is repeated
                 contact.answers.append(contact.answers[-1])
         self._somebody_dies(0.1)
 

@@ -1,4 +1,4 @@
-"""What TensorFlow asks of its own service, where no other test of ours does: docs/explanation/service-tests.md."""
+"""TensorFlow's tests of its own service, if no other test covers them: docs/explanation/service-tests.md."""
 
 import tempfile
 import threading

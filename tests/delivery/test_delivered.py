@@ -1,4 +1,4 @@
-"""What comes through a service is what comes without it: in one thread, with workers that die and speak out of turn."""
+"""Elements through a service equal those without it: in one thread, with workers that die and answer out of turn."""
 
 import json
 import random
@@ -32,7 +32,7 @@ def elements(dataset, epoch=0):
 
 
 def positions(iterator):
-    """Elements, and failures in their places."""
+    """Return elements, and failures in their places."""
     found = []
     while True:
         try:
@@ -142,7 +142,7 @@ def failing(x):
 
 
 def numbered(x):
-    """Opaque, and drawing by the number of its element."""
+    """Build an opaque function whose random numbers depend on the number of the element."""
     rng = np.random.default_rng(ps.element_key())
     return int(x) * 1000 + int(rng.integers(1000))
 
@@ -197,7 +197,7 @@ def test_failures_take_their_places_and_say_where_they_are_from(build, seed):
 
 
 def turned(n):
-    """Dicts whose keys come in another order from element to element: a reader lays its blocks out as the first."""
+    """Build dicts whose keys change their order between elements: a reader keeps the order of the first."""
     for i in range(n):
         yield {"a": i, "b": i * 0.5} if i * i % 7 > 2 else {"b": i * 0.5, "a": i}
 
@@ -280,7 +280,7 @@ def test_the_pass_of_workers_that_always_die_ends_with_an_error():
     numbers = ps.Dataset.range(9).map(lambda x: x)
     dataset = numbers._then(Distribute, service=Dying(size=1, deaths=0))
     with iter(dataset) as iterator:
-        for _ in range(2):  # as docs/how-to/use-the-service.md says of each further next()
+        for _ in range(2):  # docs/how-to/use-the-service.md describes each further next()
             with pytest.raises(FailedPreconditionError, match="3 workers ended while they made elements 0 to 0"):
                 next(iterator)
         state = iterator.state_dict()
@@ -292,7 +292,7 @@ def test_the_pass_of_workers_that_always_die_ends_with_an_error():
 @settings(max_examples=100)
 @given(st.integers(0, 10**6))
 def test_no_range_is_lost_and_none_comes_twice(seed):
-    """The machine alone, over a network that loses, doubles and delays, among workers that come and go."""
+    """The state machine alone, over a network that loses, doubles and delays, with workers that come and go."""
     chance = random.Random(seed)
     unit, total = chance.choice([1, 3]), chance.randrange(60)
     window = RangeWindow(0, RangeSizer(unit), chance.randrange(1, 9))
@@ -312,7 +312,7 @@ def test_no_range_is_lost_and_none_comes_twice(seed):
         if workers and chance.random() < 0.05:
             gone = chance.choice(list(workers))
             del workers[gone]
-            for each in window:  # nobody here is to blame
+            for each in window:  # no worker failed in this case
                 each.kills = 0
             window.lost(gone)
             workers[f"v{step}"] = 1

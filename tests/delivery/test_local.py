@@ -1,4 +1,4 @@
-"""service="local", with real processes: they come, die, come back and go."""
+"""service="local", with real processes: they start, die, restart and end."""
 
 import gc
 import os
@@ -32,14 +32,14 @@ def alive(pid):
 
 
 def gone(pids):
-    """Wait until these processes are gone, as long as the test may take."""
+    """Wait until these processes are gone, for at most the limit of the test."""
     while any(map(alive, pids)):
         time.sleep(0.01)
     return True
 
 
 def pids():
-    """The processes of all crews."""
+    """Return the processes of all crews."""
     return [member.process.popen.pid for member in list(crew.births.living) if isinstance(member, crew.CrewMember)]
 
 
@@ -124,7 +124,7 @@ def setting(x):
 
 
 def test_workers_know_the_environment_as_it_is_when_a_pass_begins(monkeypatch):
-    """Those that rest have that of a pass before: other keys, another address of a server."""
+    """Resting workers have the environment of an earlier iteration: other keys, another server address."""
     dataset = ps.Dataset.range(2).map(setting).distribute(workers=1)
     for value in ("one", "two"):
         monkeypatch.setenv("PENSTOCK_TESTED", value)
@@ -132,13 +132,13 @@ def test_workers_know_the_environment_as_it_is_when_a_pass_begins(monkeypatch):
 
 
 def test_processes_end_soon_after_the_iterator(monkeypatch):
-    """And not when one that rested before is due."""
+    """They do not wait until an earlier resting one is due."""
     monkeypatch.setenv("PENSTOCK_TESTED", "rests")
     monkeypatch.setattr(crew, "_LINGER", 600.0)
     list(ps.Dataset.range(2).map(setting).distribute(workers=1))
     resting = set(pids())
     with monkeypatch.context() as other:
-        other.setenv("PENSTOCK_TESTED", "ends")  # whoever has another environment gets processes of its own
+        other.setenv("PENSTOCK_TESTED", "ends")  # a process with another environment starts its own workers
         other.setattr(crew, "_LINGER", 0.2)
         elements = iter(ps.Dataset.range(10**6).map(lambda x: x).distribute(workers=1))
         next(elements)
@@ -146,7 +146,7 @@ def test_processes_end_soon_after_the_iterator(monkeypatch):
         assert mine
         del elements
         assert gone(mine)
-    crew.crew(1).end()  # the one that rests
+    crew.crew(1).end()  # the resting worker
 
 
 def test_processes_end_with_a_consumer_that_is_killed():
@@ -186,7 +186,7 @@ def test_what_belongs_to_one_process_is_named_before_anything_starts(what, tmp_p
         with pytest.raises(InvalidArgumentError) as caught:
             iter(dataset)
     assert_golden(f"distribute-{what.split()[0]}", str(caught.value))
-    assert set(pids()) <= before  # those of other tests rest, and end when they like
+    assert set(pids()) <= before  # resting workers of other tests end at any time
 
 
 def leaving(x):
@@ -232,7 +232,7 @@ def test_workers_are_killed_at_random(seed):
             victims = [pid for pid in pids() if alive(pid)]
             if victims:
                 os.kill(chance.choice(victims), signal.SIGKILL)
-        if chance.random() < 0.05:  # the trainer, too, begins anew, with other workers
+        if chance.random() < 0.05:  # the trainer restarts too, with other workers
             state = elements.state_dict()
             elements.close()
             elements = dataset.distribute(workers=chance.randrange(1, 4)).iterator()
@@ -263,7 +263,7 @@ def test_memory_of_large_batches_is_used_again_and_freed_whoever_dies():
     used, _ = shared_bytes()
     with iter(ps.Dataset.range(40).map(large).distribute(workers=1, max_outstanding=2)) as elements:
         kept = [next(elements) for _ in range(8)]
-        for _ in range(3):  # each is let go of before the next is asked for
+        for _ in range(3):  # each is released before the next request
             next(elements)
         assert shared_bytes()[0] > used
         os.kill(next(pid for pid in pids() if alive(pid)), signal.SIGKILL)
@@ -274,7 +274,7 @@ def test_memory_of_large_batches_is_used_again_and_freed_whoever_dies():
     assert kept[1][0, 0] == 1.0
     del kept
     gc.collect()
-    assert shared_bytes()[0] <= used + 2 * 1.25 * 600 * 600 * 4  # what workers were asked for and had not made
+    assert shared_bytes()[0] <= used + 2 * 1.25 * 600 * 600 * 4  # results that were requested but not computed
 
 
 def test_large_batches_come_whole_and_can_be_written_to():

@@ -36,13 +36,13 @@ from penstock.runtime.processes.link import Pickled
 from penstock.testing import assert_same_elements
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
-ROUNDS = int(os.environ.get("PENSTOCK_SERVICE", "1"))  # of killed workers; of dispatchers a fifth, of nodes a tenth
+ROUNDS = int(os.environ.get("PENSTOCK_SERVICE", "1"))  # of killed workers; a fifth for dispatchers, a tenth for nodes
 FEW = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_folder():
-    """Ray's sockets lie in a folder of its own name, and a socket's name may have 107 bytes."""
+    """Put Ray's sockets into a folder with a short name, because a socket's name has at most 107 bytes."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(dir="/tmp", prefix="ray-") as folder:
         patch.setenv("RAY_TMPDIR", folder)
         yield
@@ -121,7 +121,7 @@ def test_actors_are_killed_at_random(ray, seed, monkeypatch):
 
     monkeypatch.setattr(on_ray.ActorContact, "__init__", remembered)
     dataset = ps.Dataset.range(60).shuffle(40).map(slow).map(numbered)
-    if seed % 2:  # what goes by lent memory
+    if seed % 2:  # moves data by lent memory
         dataset = dataset.map(filled)
     dataset = dataset.batch(5)
     found = []
@@ -133,7 +133,7 @@ def test_actors_are_killed_at_random(ray, seed, monkeypatch):
 
 
 def test_an_actor_that_a_signal_has_stopped_is_ended(ray, monkeypatch):
-    """Ray takes it for alive: what it was asked for would never come."""
+    """Ray treats it as alive, so its answer would never come."""
     monkeypatch.setattr(on_ray, "_SILENT", 1.0)
     contacts = []
     made = on_ray.ActorContact.__init__
@@ -211,7 +211,7 @@ def test_who_vanishes_is_forgotten(ray):
         dataset = ps.Dataset.range(60).shuffle(9).map(numbered).batch(4)
         with dataset.distribute(f"ray-service://{name}", "paused", max_outstanding=1).iterator(epoch=0) as elements:
             found = [next(elements) for _ in range(2)]
-            while ray.get(dispatcher.status.remote())["waiting"]:  # until it is taken for dead
+            while ray.get(dispatcher.status.remote())["waiting"]:  # until it counts as dead
                 time.sleep(0.1)
             assert_same_elements(found + list(elements), list(dataset.iterator(epoch=0)))
     finally:
@@ -230,7 +230,7 @@ def test_the_dispatcher_on_ray_is_killed_and_workers_with_it(ray, service, seed)
             if chance.random() < 0.15:
                 ray.kill(actor(ray, "tested"), no_restart=False)
             elif chance.random() < 0.1:
-                listed = ray.util.list_named_actors(all_namespaces=True)  # the dispatcher may not be there to ask
+                listed = ray.util.list_named_actors(all_namespaces=True)  # the dispatcher may not be there to answer
                 workers = sorted(each["name"] for each in listed if each["name"].startswith("tested/worker"))
                 for name in workers[: chance.randrange(1, 3)]:
                     with suppress(ValueError):  # it has just ended
@@ -282,7 +282,7 @@ def test_wrong_ways_are_refused(wrong):
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="where open files are shown, which Linux does")
 @pytest.mark.parametrize("wrong", [None, "mark", "path"])
 def test_large_results_of_actors_beside_the_consumer_go_through_memory_that_it_lends(wrong, monkeypatch):
-    """Where an actor cannot open that, as it is in another container, they go by Ray's store; here without Ray."""
+    """If an actor cannot open the memory, as in another container, results go through Ray's store; here without Ray."""
     if wrong is not None:
         there = on_ray.path_of
         monkeypatch.setattr(
@@ -308,7 +308,7 @@ def test_large_results_of_actors_beside_the_consumer_go_through_memory_that_it_l
         lent.append(shared_bytes()[0] > before)
         del message, made, array
     assert lent == [False, *[wrong is None] * 5]
-    assert len(worker._regions.get("", on_ray.Regions())._arrays) == (wrong is None)  # one, again and again
+    assert len(worker._regions.get("", on_ray.Regions())._arrays) == (wrong is None)  # one, used repeatedly
     found.close()
     assert shared_bytes()[0] == before
 
@@ -369,7 +369,7 @@ def test_wrong_calls_about_ray_data(ray):
 
 @pytest.fixture(scope="module")
 def cluster(_short_folder):
-    """Two nodes, and this process on one of them."""
+    """Start two nodes, with this process on one of them."""
     pytest.importorskip("ray")
     if "PENSTOCK_SERVICE" not in os.environ:
         pytest.skip("part of `make service`")

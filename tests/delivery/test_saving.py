@@ -1,4 +1,4 @@
-"""Workers write saved data sets, and services know data sets by their ids."""
+"""Workers write saved data sets, and services find data sets by their ids."""
 
 import os
 import pickle
@@ -35,7 +35,7 @@ ROUNDS = max(int(os.environ.get("PENSTOCK_SERVICE", "5")) // 5, 1)
 
 
 def saved(dataset, path, monkeypatch, **how):
-    """Through workers of one thread, some of which die."""
+    """Save through workers of one thread, some of which die."""
     monkeypatch.setattr(distributing, "_service", lambda *_, **__: Simulated(**how))
     ps.service.distributed_save(dataset, path)
 
@@ -110,7 +110,7 @@ def test_killed_workers_write_everything_once(seed, tmp_path):
     adopt, kill, kills = saving.SavedWriter.adopt, kill_some(chance), []
 
     def adopted(self, *what):
-        if chance.random() < 0.5 and len(kills) < KILLS - 1:  # a range that takes more workers with it ends the pass
+        if chance.random() < 0.5 and len(kills) < KILLS - 1:  # a range that kills more workers ends the iteration
             kills.append(kill())
         adopt(self, *what)
 

@@ -1,4 +1,4 @@
-"""A service that several consumers use: a dispatcher, its workers, and what becomes of passes when they die."""
+"""A service with several consumers: a dispatcher, its workers, and the effect of their deaths on iterations."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_trainers_that_share_a_job_each_get_all_of_it_made_once(service, tmp_pat
 
 
 def test_shares_of_a_job_are_made_once(service, tmp_path):
-    dataset = ps.Dataset.range(10**6).map(noted(tmp_path))  # neither trainer is done before the other begins
+    dataset = ps.Dataset.range(10**6).map(noted(tmp_path))  # neither trainer ends before the other begins
     shared = dataset.distribute(service, "shares", sharding="static", workers=3, max_outstanding=2)
     with iter(shared) as first, shared.iterator(epoch=0) as second:
         found = [[int(next(each)) for each in (first, second)] for _ in range(12)]
@@ -79,7 +79,7 @@ def test_shares_of_a_job_are_made_once(service, tmp_path):
 
 
 def test_a_trainer_that_is_far_behind_has_elements_made_again(tmp_path):
-    """A worker whose bound is four results, two of which a second trainer still finds."""
+    """A worker may store four results. A second trainer finds two of them."""
     dataset = ps.Dataset.range(6).map(noted(tmp_path)).map(lambda x: np.full(25_000, x)).batch(1)
     part = cut(dataset._plan)
     packet = Packet.of(
@@ -114,7 +114,7 @@ def refused(start, parts):
 
 
 def test_what_a_failed_pass_has_open_is_closed(tmp_path):
-    """`finish` is no function of the user's: its failure is that of the part, and ends it in the worker."""
+    """`finish` is no user function: its failure is that of the range, and ends it in the worker."""
 
     def source():
         try:
@@ -213,7 +213,7 @@ def test_a_service_has_more_workers_while_consumers_wait_and_fewer_without():
 
 
 def killed_and_started_again(folder, kills):
-    """A pass through the service of a folder whose dispatcher dies `kills` times."""
+    """Iterate through the service of a folder whose dispatcher dies `kills` times."""
     dataset = ps.Dataset.range(40 * (kills + 1)).shuffle(30).map(slow).map(numbered).batch(5)
     service = ps.service.start(workers=2, folder=folder)
     found = []
@@ -354,8 +354,8 @@ def test_whoever_asks_is_told_the_same_cuts(questions, lost):
         assert who in workers or (who is None and not workers)
         before = told.get(start)
         if before is not None and workers:
-            assert stop <= before[0]  # one that was put into it parts it
+            assert stop <= before[0]  # a range that was inserted splits it
         told[start] = stop, who
         at = start
-        while at < 40 and workers:  # the cuts from any place lead to its end
+        while at < 40 and workers:  # the cuts from any place lead to the end of it
             at = jobs.cut("job", 0, at, 5, workers)[0]

@@ -1,4 +1,4 @@
-"""How kernels are declared, and the parts that they are made of."""
+"""Declarations of kernels, and the parts of kernels."""
 
 import numba
 import numpy as np

@@ -1,4 +1,4 @@
-"""Kernels that were built for these tests: called with all kinds of arguments, refused what does not fit."""
+"""Kernels built for these tests: calls with all kinds of arguments, and refusals of arguments that do not fit."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def spin(rounds):
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """A copy of the sources, in which there are kernels of ours."""
+    """Return a copy of the sources with kernels of this test."""
     folder = tmp_path_factory.mktemp("clone")
     package = Path(penstock.__file__).parent
     shutil.copytree(package, folder / "src/penstock", ignore=shutil.ignore_patterns("built", "__pycache__", "compat"))
@@ -84,7 +84,7 @@ def clone(tmp_path_factory):
 
 
 def built(clone: Path, *options: str) -> str:
-    """Build them; what was printed."""
+    """Build the kernels. Return the printed output."""
     command = [sys.executable, "tools/build_kernels.py", "--modules", NAME, *options]
     done = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -93,7 +93,7 @@ def built(clone: Path, *options: str) -> str:
 
 @pytest.fixture
 def here(clone, monkeypatch):
-    """The copy in place of the package."""
+    """Put the copy in place of the package."""
     monkeypatch.setattr(library, "_PACKAGE", clone / "src/penstock")
     monkeypatch.setenv("PENSTOCK_KERNELS", str(clone / "src/penstock/native/built"))
     library.level.cache_clear()
@@ -193,7 +193,7 @@ def test_no_memory_is_an_error(kernels):
 
 
 def test_others_run_while_a_kernel_does(kernels):
-    """Python code of another thread goes on, where the kernel does not hold the GIL."""
+    """Python code of another thread runs during a kernel that does not hold the GIL."""
     done = threading.Event()
     calling = threading.Thread(target=lambda: (kernels.spin(1 << 33), done.set()), daemon=True)
     calling.start()
@@ -215,7 +215,7 @@ def test_a_library_of_other_sources_is_refused_and_built_again(here, tmp_path, m
     assert any(line.startswith(f"{NAME}: ") and "other sources" in line for line in plain_versions())
     assert "1 of 1" in built(here)
     assert built(here) == ""
-    shutil.copytree(here / "src/penstock/native/built", tmp_path / "built")  # a process loads one file once
+    shutil.copytree(here / "src/penstock/native/built", tmp_path / "built")  # a process loads a file only once
     monkeypatch.setenv("PENSTOCK_KERNELS", str(tmp_path / "built"))
     assert Kernels(NAME).loaded().made(1) == 20
     number.write_text("NUMBER = 7\n")
@@ -235,7 +235,7 @@ def test_a_library_that_is_damaged_or_of_another_machine_leaves_the_plain_versio
 
 
 def foreign(folder):
-    """A level in which there is a library of somebody else."""
+    """Build a level with a library from elsewhere."""
     (folder / "foreign").mkdir()
     shutil.copy(np._core._multiarray_umath.__file__, folder / "foreign" / "other.so")
     return "foreign"

@@ -1,4 +1,4 @@
-"""A wheel (`make wheel-test`), in an environment without numba and a C compiler: its kernels serve at once."""
+"""A wheel (`make wheel-test`) in an environment without numba and a C compiler: its kernels work immediately."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_its_kernels_serve_without_a_compiler(tmp_path):
     )
     import pyarrow as pa
 
-    (packages / "dependencies.pth").write_text(f"{Path(pa.__file__).parents[1]}\n")  # what penstock runs on
+    (packages / "dependencies.pth").write_text(f"{Path(pa.__file__).parents[1]}\n")  # dependencies of penstock
     home = tmp_path / "home"
     home.mkdir(mode=0o555)
     own = {"PATH": "", "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""Figures of pipelines that nobody ran, for tests of what is concluded from figures."""
+"""Figures of pipelines that never ran, for tests of conclusions."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ def step(name, lane=LOOP, *, args="", inputs=(), **costs):
 
 
 def analysis(*steps, lanes=(), reached=1.0, cpus=2.0, lock=True, **more):
-    """An analysis in which `reached` of what the model gives was measured."""
+    """Build an analysis whose measured rate is `reached` times the model's rate."""
     more.setdefault("consumer_waited", 0.0 if more.get("consumer_seconds") else 1.0)
     found = Analysis(
         steps, (LaneFigures(LOOP), *lanes), cpus, lock, seconds=4.0, elements=0, elements_per_second=0.0, **more
@@ -23,7 +23,7 @@ def analysis(*steps, lanes=(), reached=1.0, cpus=2.0, lock=True, **more):
 
 
 def serial(lane=LOOP, **more):
-    """Everything in one thread: reading waits, a Python function, an operation that lets go of the lock."""
+    """Run everything in one thread: a read that waits, a Python function, an operation that releases the lock."""
     work = {"parallel": lane != LOOP, "ratio": 32.0}
     read = {"ratio": 32.0, "cpu": 1e-5, "waiting": 1e-4, "nbytes": 6e4, "held": 1e-5}
     return analysis(
@@ -37,7 +37,7 @@ def serial(lane=LOOP, **more):
 
 
 def idle():
-    """Steps that cost next to nothing, behind which the loop takes batches."""
+    """Build steps of almost no cost; the consumer takes batches."""
     return analysis(
         step("range#1", args="0, 300, 1", ratio=10.0, cpu=1e-8),
         step("batch#1", args="10", inputs=("range#1",), cpu=1e-6, nbytes=80.0),
@@ -46,13 +46,13 @@ def idle():
 
 
 def parallel(*, executor="thread", workers=2, autotuned=True, **more):
-    """The same with both maps, and the batch, on workers."""
+    """Build the same with both maps, and the batch, on workers."""
     made = {"starved": 0.97, "busy": 2.0, "held_bytes": 64_000, "window": 1 << 26}
     return serial("batch#1", lanes=(LaneFigures("batch#1", LOOP, workers, executor, autotuned, **made),), **more)
 
 
 def caching(*, full=False):
-    """A costly function, a cache behind it, which this pass fills or reads, and a cheaper function."""
+    """Build an expensive function, a cache after it, which this iteration fills or reads, and a cheaper function."""
     work = {"ratio": 32.0, "nbytes": 1e3}
     found = analysis(
         step("range#1", args="0, 100, 1", **work, cpu=0 if full else 1e-6),
@@ -69,7 +69,7 @@ def caching(*, full=False):
 
 
 def python(*, workers=2, **more):
-    """A function in Python on workers, which hold the lock in turn."""
+    """Build a Python function on workers, which hold the lock in turn."""
     return analysis(
         step("range#1", "map#1", args="0, 100, 1", cpu=1e-6, held=1e-6, nbytes=8),
         step("map#1", "map#1", args="tokenise", inputs=("range#1",), parallel=True, cpu=5e-3, held=5e-3, nbytes=1e3),
@@ -80,7 +80,7 @@ def python(*, workers=2, **more):
 
 
 def reading(*, parallel=False, **more):
-    """Files from far away, read in turn."""
+    """Build slow remote files, read in turn."""
     lane = "interleave#1 inputs" if parallel else LOOP
     merged = {"args": "TFRecordDataset, cycle_length=16", "cpu": 2e-5, "nbytes": 1e3, "cycle": 16}
     return analysis(
@@ -94,5 +94,5 @@ def reading(*, parallel=False, **more):
 
 
 def copying():
-    """Large elements, which the loop gets one by one."""
+    """Build large elements, which the consumer gets one by one."""
     return analysis(step("range#1", cpu=1e-5, nbytes=4e6), handing=4e-4, copy_speed=1e10)

@@ -1,4 +1,4 @@
-"""What explain(analyze=True) measures and says."""
+"""The measurements and messages of explain(analyze=True)."""
 
 import json
 import threading
@@ -34,7 +34,7 @@ def analysed(ds, seconds=SHORT, **more):
 
 
 def analysed_once(ds):
-    """One whole pass, however short."""
+    """Analyse one whole iteration, however short."""
     return analyse(ds._plan, ds._options, 30.0, 0.0, inner, most_passes=1)
 
 
@@ -61,7 +61,7 @@ def files(tmp_path_factory):
     return folder
 
 
-# -- what is measured
+# -- measurements
 
 
 def test_every_step_has_a_name_a_lane_and_its_elements():
@@ -141,7 +141,7 @@ def test_small_inputs_of_which_some_are_damaged_are_counted_once(tmp_path):
     names = sorted(map(str, tmp_path.iterdir()))
     found = analysed_once(ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4).ignore_errors())
     inner, outer = (found.step(name) for name in ("interleave#1/TFRecordDataset", "interleave#1"))
-    assert inner.elements == outer.elements == 240  # failures among them
+    assert inner.elements == outer.elements == 240  # failures count too
 
 
 def test_inner_maps_are_told_apart(files):
@@ -228,7 +228,7 @@ def test_the_loop_can_be_the_slow_side():
     assert [each for each in advice(found) if each.change.consumer_seconds is None] == []
 
 
-# -- what it leaves behind
+# -- leftovers
 
 
 def test_it_is_no_epoch():
@@ -248,7 +248,7 @@ def test_it_is_no_epoch():
     assert fresh.ignored == 0
     seen.clear()
     analysed_once(fresh)
-    assert not seen  # now it is, and serves
+    assert not seen  # now it is full, and serves
 
 
 def test_it_writes_no_snapshot_and_no_quarantine(tmp_path):
@@ -263,7 +263,7 @@ def test_it_writes_no_snapshot_and_no_quarantine(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert len(list(ds)) == 5
     before = sorted(tmp_path.rglob("*"))
-    found = analysed_once(ds)  # which serves what is kept
+    found = analysed_once(ds)  # it serves cached elements
     assert (found.elements, found.step("map#1").elements) == (5, 0)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -340,7 +340,7 @@ def test_caches_are_empty_in_each_pass():
 
 @pytest.mark.parametrize("prefetch", [None, 2])
 def test_filling_ends_when_the_time_is_over(prefetch):
-    """The number of elements that are read tells, whatever the machine does meanwhile."""
+    """The number of read elements decides, whatever the machine does at the same time."""
     stop = threading.Event()
     read = []
 
@@ -373,7 +373,7 @@ def test_large_copies_are_called_copies():
     assert bottleneck(found).step in named
     assert "the time is spent on copying, not on computing" in bottleneck(found).sentence
     assert not any(each.change.executor or each.change.parallelism for each in advice(found))
-    smaller = next(each for each in advice(found) if each.change.faster)  # what memory limits, fewer bytes help
+    smaller = next(each for each in advice(found) if each.change.faster)  # if memory is the limit, fewer bytes help
     assert "With half the bytes expect" in smaller.sentence
     assert set(smaller.change.faster) == named
 
@@ -391,7 +391,7 @@ def test_a_busy_machine_is_not_taken_for_a_lock():
     assert probe(reference=(100, 90), python=(50, 50)).share([meter.MeterKey(1, "python")]) is None
 
 
-# -- what is concluded
+# -- conclusions
 
 
 SHOWN = {
@@ -461,7 +461,7 @@ def test_following_the_advice_lets_calls_run_side_by_side():
     begun = threading.Event()
 
     def meet(x):
-        if x == 0:  # is done when the next call has begun
+        if x == 0:  # is done when the next call starts
             assert begun.wait(60)
         else:
             begun.set()

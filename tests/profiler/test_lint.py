@@ -1,4 +1,4 @@
-"""What lint() advises, word for word, and what it keeps quiet about."""
+"""The advice of lint(), word for word, and cases without advice."""
 
 import random
 import warnings
@@ -40,7 +40,7 @@ def drawing(x):
 
 
 def split(ds, count=100):
-    """What is kept for validation, where the rest is trained on."""
+    """Split off elements for validation; training uses the rest."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.errors.RandomnessWarning)
         kept, rest = ds.take(count), ds.skip(count)
@@ -49,7 +49,7 @@ def split(ds, count=100):
 
 
 def images(folder, labels="inferred"):
-    """Three images of each of two classes, which lint does not read."""
+    """Write three images of each of two classes, which lint does not read."""
     root = folder.parent / "images"
     for kind in ("cat", "dog"):
         for number in range(3):
@@ -78,7 +78,7 @@ def branching(x):
 
 
 def fraction(x):
-    """What is called per element, and might get a batch."""
+    """Build a function that is called per element, and might get a batch."""
     return np.modf(x)[0]
 
 
@@ -106,7 +106,7 @@ def decoded(image, label):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Six TFRecord files of 40 records, in a folder of their own."""
+    """Write six TFRecord files of 40 records to their own folder."""
     found = tmp_path_factory.mktemp("records")
     for i in range(6):
         with ps.io.TFRecordWriter(found / f"part-{i}.tfrecord") as writer:
@@ -132,7 +132,7 @@ def numbers(count=1000):
 
 
 def pictures(count):
-    """Pictures as bytes would be: uint8, in memory only once."""
+    """Build images as uint8 arrays, in memory only once."""
     return ps.Dataset.from_tensor_slices(np.broadcast_to(np.zeros((64, 64, 3), np.uint8), (count, 64, 64, 3)))
 
 
@@ -144,7 +144,7 @@ def without_moves():
     return ps.Options(experimental_optimization={"shuffle_before_map": False})
 
 
-# Each gives exactly the advice of the check before the dot.
+# Each case gets exactly the advice of the check before the dot.
 ADVISED = {
     "cache_random.map": lambda folder: numbers().map(augment, num_parallel_calls=4).batch(10).cache(),
     "cache_random.filter": lambda folder: numbers().filter(lambda x: random.random() < 0.5).cache(),
@@ -246,7 +246,7 @@ def printed(record):
 
 
 def of_no_module():
-    """As `exec` makes it in a dict of its own."""
+    """Build a function like `exec` in a dict of its own."""
     names = {"zlib": zlib}
     exec("def compressed(x): return zlib.compress(x)", names)
     return names["compressed"]
@@ -269,7 +269,7 @@ def seeded(x):
     return x + np.random.default_rng(int(x)).random() + random.Random(int(x)).random()
 
 
-# What stands near an advised pipeline and is meant.
+# Intended pipelines that resemble an advised one.
 QUIET = {
     "random behind the cache": lambda folder: numbers().cache().map(keyed).batch(10),
     "split in front of the shuffle": lambda folder: numbers().skip(100).shuffle(1000),
@@ -381,7 +381,7 @@ def test_of_the_demonstration_the_naive_way_gets_advice(folder):
     assert "sequential-interleave" in {advice.code for advice in naive(files, settings).lint()}
 
 
-# What advice says leaves elements and order as they are: the calls as they were, and mended.
+# Advice does not change elements and order: the original calls, and the corrected calls.
 SAME = {
     "sequential_interleave": lambda files: (
         files.interleave(ps.TFRecordDataset, 4),
@@ -457,6 +457,6 @@ def test_who_gets_no_file_is_warned_of_it(tmp_path):
         assert list(listed.shard(2, 1).repeat(2).flat_map(ps.TextLineDataset)) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert list(listed.shard(3, 1)) == []  # nothing says that these are files
+        assert list(listed.shard(3, 1)) == []  # the names are not known to be files
         assert len(list(names(tmp_path, "*").shard(4, 2).interleave(ps.TextLineDataset))) == 1
         assert list(ps.Dataset.range(3).shard(4, 3)) == []

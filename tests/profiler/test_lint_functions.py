@@ -1,4 +1,4 @@
-"""Which functions lint() takes to be random, and that it leaves strange ones alone."""
+"""Functions that lint() treats as random; lint() ignores unknown ones."""
 
 import functools
 import random
@@ -89,7 +89,7 @@ def test_random_functions_are_found(name):
 
 
 class Strange:
-    """An object that answers to a name or two, and to nothing else."""
+    """An object that has one or two attributes, and no others."""
 
     __name__ = "strange"
     __penstock_primitive__ = False

@@ -83,7 +83,7 @@ def test_three_tools_name_one_step_and_one_share_of_waiting(name: str) -> None:
 
 
 def filling(**more: Any) -> tuple[Analysis, Start]:
-    """A shuffle that takes in 120 elements before the first one, and a loop that takes longer than reading."""
+    """Build a shuffle that reads 120 elements before the first one, and a consumer that takes longer than reading."""
     found = figures.analysis(
         figures.step("from_generator#1", cpu=1e-5, waiting=1e-2),
         figures.step("shuffle#1", args="120", inputs=("from_generator#1",), cpu=1e-6),

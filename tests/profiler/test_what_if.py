@@ -1,4 +1,4 @@
-"""What what_if() predicts: the model on figures that are given, its arguments, and one pipeline that runs."""
+"""Predictions of what_if(): the model on given figures, its arguments, and one running pipeline."""
 
 import math
 from dataclasses import replace
@@ -139,7 +139,7 @@ def test_parallel_calls_give_a_step_workers_of_its_own():
         (LOOP, False),
         (LOOP, False),
     ]
-    assert rate(changed) == pytest.approx(1 / (32e-3 + 4e-4 + 1e-5))  # what stays in the loop's thread
+    assert rate(changed) == pytest.approx(1 / (32e-3 + 4e-4 + 1e-5))  # the part in the consumer's thread
 
 
 def test_autotune_takes_as_many_workers_as_waiting_calls_need():
@@ -286,19 +286,20 @@ def test_lanes_are_of_the_same_kind_as_those_measured():
 
 
 def test_a_loop_that_makes_its_elements_itself_is_told_to_prefetch():
-    found = figures.serial(consumer_seconds=0.1, consumer_waited=0.5)  # beside 0.1 s of its own thread's time for each
+    # in addition to 0.1 s of its own thread's time for each
+    found = figures.serial(consumer_seconds=0.1, consumer_waited=0.5)
     first = advice(found)[0]
     assert first.change.prefetch
     assert first.ratio == pytest.approx(after(found, prefetch=True).ratio) == pytest.approx(1.96, rel=0.05)
     assert bottleneck(found).step == "map#1"
     assert "Nothing is computed ahead" in bottleneck(found).sentence
     slower = replace(found, elements_per_second=1 / (0.1 + 2 * (1 / found.elements_per_second - 0.1)))
-    assert fitted(slower) == pytest.approx(0.5, rel=0.02)  # the making took twice as long, and not the loop
+    assert fitted(slower) == pytest.approx(0.5, rel=0.02)  # preparation takes twice as long, the loop does not
 
 
 def test_a_loop_that_was_seen_to_wait_is_not_the_slow_side():
     found = figures.serial(consumer_seconds=0.1, consumer_waited=0.9)
-    stalled = replace(found, elements_per_second=0.1)  # ten seconds for each, of which the steps show 0.1
+    stalled = replace(found, elements_per_second=0.1)  # ten seconds for each, of which the steps explain 0.1
     assert bottleneck(stalled).step == "map#1"
     assert "slow side" not in bottleneck(stalled).sentence
     assert advice(stalled)[0].ratio > 2

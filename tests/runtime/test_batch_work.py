@@ -1,4 +1,4 @@
-"""Pieces of a batch, or many batches: as large as their pace says, also where Blocks come in other sizes."""
+"""Parts of a batch, or many batches: as large as their pace allows, also if Blocks have other sizes."""
 
 import threading
 from itertools import chain
@@ -23,7 +23,7 @@ from penstock.runtime.work import reading_ahead, work_of
 
 
 class Uneven(Stage):
-    """Gives Blocks of these sizes, whatever is asked for; a size of 0 stands for a failure. Its state is a place."""
+    """Returns Blocks of these sizes, whatever is requested; size 0 is a failure. Its state is a position."""
 
     def __init__(self, sizes, element=lambda number: b"%d" % number):
         super().__init__("uneven", ())
@@ -53,7 +53,7 @@ def of_batches(size, drop_remainder=False):
 
 
 def tasks_of(stage, size, want):
-    """All tasks of a batch step, and what they make."""
+    """Return all tasks of a batch step, and their results."""
     work = work_of(stage, (), of_batches(size))
     tasks, made = [], []
     while True:
@@ -197,7 +197,7 @@ def test_random_draws_do_not_see_the_sizes_of_blocks(executor):
 
 
 def halves(transforms, block, numbers, allocate):
-    """Half of every number as an array; the odd ones are failures, and 8 has a shape of its own."""
+    """Build half of every number as an array. Odd numbers are failures, and 8 has another shape."""
     return join([half(element) for element in block.elements()])
 
 
@@ -208,7 +208,7 @@ def half(number):
 
 
 def of_one_batch(numbers):
-    """What becomes of some numbers: a list, or the class and text of an error."""
+    """Return the result of some numbers: a list, or the class and text of an error."""
     for number in numbers:
         if isinstance(number, Exception):
             return "KeyError", str(number)
@@ -243,14 +243,14 @@ NUMBERS = st.sampled_from([0, 2, 4, 6, 2, 4, 0, 8, 3, None])
 @example([8, 8, 2, 2, None, 2, 2], 2, [20], 30, True, None)
 @example([2, 2, 2, 2, None], 2, [20], 30, True, None)
 def test_batches_are_those_of_rows_one_by_one(numbers, size, wants, most, drop_remainder, order):
-    """However many are asked for at a time, in whichever order tasks end, and wherever one goes on from."""
+    """The result does not depend on the request size, the order in which tasks end, or the place of a resume."""
     rows = [KeyError(i) if number is None else number for i, number in enumerate(numbers)]
     wanted = [of_one_batch(rows[at : at + size]) for at in range(0, len(rows), size)]
-    if drop_remainder and len(rows) % size and not isinstance(wanted[-1], tuple):  # a failure is told in any case
+    if drop_remainder and len(rows) % size and not isinstance(wanted[-1], tuple):  # a failure is reported in any case
         wanted.pop()
 
     def found(state=None):
-        """What comes from a state on, and the states behind each ticket."""
+        """Return the elements from a state on, and the states after each ticket."""
         work = work_of(Script(rows, most), (), of_batches(size, drop_remainder=drop_remainder), halves)
         if state is not None:
             work.restore(state, (), (), 0)
@@ -297,7 +297,7 @@ def test_of_little_work_a_task_makes_many_batches_which_are_views():
 )
 @pytest.mark.parametrize("kept", [False, True])
 def test_all_batches_of_workers_may_be_written_to_and_no_source_changes(step, kept):
-    """Whether a task made one of many or a piece of one, which is a matter of time."""
+    """The timing decides whether a task builds one of many batches or a part of one."""
     rows = np.arange(4000).reshape(1000, 4)
     wanted = rows.copy()
     source = ps.Dataset.from_tensor_slices(rows)

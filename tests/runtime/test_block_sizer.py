@@ -1,4 +1,4 @@
-"""How large Blocks become: by the work in them, which neighbours do not make less."""
+"""The size of Blocks depends on the work in them, which neighbours do not reduce."""
 
 import time
 
@@ -43,7 +43,7 @@ def test_blocks_of_more_than_four_mebibytes_become_smaller():
 
 
 def wants(sizer, seconds, blocks=12):
-    """What is asked for, Block after Block."""
+    """Return the requested sizes, Block after Block."""
     found = []
     for _ in range(blocks):
         found.append(sizer.want)
@@ -129,7 +129,7 @@ def test_few_elements_at_a_time_are_no_more_work_than_many():
 
 @pytest.fixture
 def slow_clock(monkeypatch):
-    """Each look at the wall's clock finds a second gone; the thread's own stands still."""
+    """Make each reading of the wall clock a second later; the thread's own clock stands still."""
     seconds = iter(range(10**6))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(seconds)))
     monkeypatch.setattr(time, "thread_time", lambda: 0.0)
@@ -155,7 +155,7 @@ def work_of(elements):
 
 def test_a_call_elsewhere_takes_its_time():
     def run(*args):
-        """As `run_all`."""
+        """Run like `run_all`."""
 
     assert worked([], run, 2.0, 0.5) == 0.5
     run.here = False

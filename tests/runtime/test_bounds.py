@@ -1,4 +1,4 @@
-"""How options bound the workers of a run and the bytes that its segments hold."""
+"""Options that limit the workers of a run and the bytes of its segments."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_a_pool_of_one_s_own_is_made_only_if_asked_for():
 
 
 def segments(dataset, options):
-    """The segments of a data set that nobody runs, and what has to be closed."""
+    """Return the segments of a data set without a run, and the objects to close."""
     run = Run(optimise(dataset._plan, options), options, 0, RunSettings())
     found, stages = [], [run.root]
     while stages:
@@ -62,7 +62,7 @@ STAGES = ps.Dataset.range(9).map(noted, 2).shuffle(3).map(noted, 2).shuffle(3).b
 
 @pytest.fixture
 def no_holes(monkeypatch):
-    """Heaps that no other test makes holes in meanwhile."""
+    """Keep other tests from changing the holes in heaps."""
     monkeypatch.setattr(KEPT, "_polled", {})
 
 
@@ -72,8 +72,8 @@ def test_a_budget_is_divided_by_the_segments_of_a_run(no_holes):
         assert len(found) == 3
         limits = {segment.lane.limit for segment in found}
         assert len(limits) == 1
-        made = budget - budget // 8  # an eighth is for what is in the making
-        assert (made - budget // 8) // 3 <= limits.pop() <= made // 3  # and up to one is kept from earlier tests
+        made = budget - budget // 8  # an eighth is for elements in progress
+        assert (made - budget // 8) // 3 <= limits.pop() <= made // 3  # up to one Block is left from earlier tests
         close()
 
 

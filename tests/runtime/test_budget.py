@@ -1,4 +1,4 @@
-"""One budget over all buffers: how it is divided, what counts, what is refused, what is left of a run: nothing."""
+"""One budget over all buffers: its division, its counts, its refusals; a run leaves nothing in it."""
 
 import gc
 import threading
@@ -43,7 +43,7 @@ STEP = StepName("shuffle(50)", WHERE)
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch):
-    """What the process keeps for use again, were there nothing yet."""
+    """Set the process's reusable memory as if there were none."""
     found = KeptMemory()
     monkeypatch.setattr(budget_module, "KEPT", found)
     return found
@@ -84,7 +84,7 @@ def test_whoever_gets_less_than_he_wants_has_no_less_for_his_weight_than_others(
 
 
 class Ledgered:
-    """What a budget's buffers and windows do, one step after the other."""
+    """Operations of a budget's buffers and windows, one after the other."""
 
     steps = st.lists(
         st.tuples(
@@ -223,7 +223,7 @@ def test_reading_a_limit_while_somebody_divides_waits_for_nobody():
     assert window.limit == other.limit == before // 2
 
 
-# -- whose budget it is
+# -- the owner of a budget
 
 
 def test_runs_without_a_budget_of_their_own_share_one():
@@ -262,7 +262,7 @@ def test_an_abandoned_ledger_leaves_nothing():
 
 def test_what_several_runs_share_counts_once_and_as_long_as_one_of_them_holds_it():
     class Shared:
-        """What they share."""
+        """The shared object."""
 
     budget, shared = Budget(10 * MiB, given=True), Shared()
     one, other = Ledger(budget), Ledger(budget)
@@ -286,7 +286,7 @@ def test_uncounted_memory_counts_nothing():
 
 def test_weakly_held_things_go_when_they_die():
     class Thing:
-        """Something."""
+        """Any object."""
 
     gone = []
     known = Weakly(lambda: gone.append(True))
@@ -302,7 +302,7 @@ def test_weakly_held_things_go_when_they_die():
     assert len(gone) == 2
 
 
-# -- what stages hold
+# -- bytes of stages
 
 BUFFERS = {
     "shuffle": lambda memory: ShuffleStage(rows(100), 50, 0, STEP, memory=memory),
@@ -317,7 +317,7 @@ BUFFERS = {
 
 
 def ones(count):
-    """A stage whose Blocks have one element each."""
+    """Build a stage whose Blocks have one element each."""
 
     class Ones(ScanStage):
         def next(self, want):
@@ -414,7 +414,7 @@ def test_an_element_larger_than_a_given_budget_ends_the_run_whichever_step_makes
     ):
         list(elements)
     assert "test_budget.py" in str(raised.value)
-    with pytest.raises(ResourceExhaustedError) as again:  # it is no end, whoever asks
+    with pytest.raises(ResourceExhaustedError) as again:  # it is not the end, for any caller
         list(elements)
     assert str(again.value) == str(raised.value)
 
@@ -547,11 +547,11 @@ def test_rows_count_what_is_in_their_slots():
     assert 300 < strings.nbytes < 400
 
 
-# -- what the process keeps for use again
+# -- reusable memory of the process
 
 
 class Pool:
-    """Keeps memory as the arena does."""
+    """Holds memory like the arena."""
 
     most = None
 
@@ -602,25 +602,25 @@ def test_polled_memory_counts_too(kept):
 
 
 def test_holes_in_heaps_are_taken_off_the_windows_up_to_half(monkeypatch):
-    """Every thread has a heap of its own, and each keeps what it once held: no eighth of a budget bounds that."""
+    """Each thread's heap holds memory that it once used, which no eighth of a budget bounds."""
     holes = [0]
     monkeypatch.setattr(KEPT, "_polled", dict(KEPT._polled))
     KEPT.poll("in heaps, for reuse", lambda: holes[0], share=2)
     monkeypatch.setattr(budget_module, "KEPT", KEPT)
     budget = Budget(256 * MiB, given=True)
-    elsewhere = KEPT.reserved(256 * MiB, KEPT.polled())  # what other tests have left to be used again
+    elsewhere = KEPT.reserved(256 * MiB, KEPT.polled())  # reusable memory of other tests
     windows = [budget.window(f"map {i}") for i in range(8)]
     for holes[0], counted in ((0, 0), (100 * MiB, 100 * MiB), (1 << 40, 128 * MiB)):
         budget.changed()
         assert sum(window.limit for window in windows) == pytest.approx(256 * MiB - elsewhere - counted, abs=8)
-    later = Budget(256 * MiB, given=True)  # what was free before it began can be used again
+    later = Budget(256 * MiB, given=True)  # memory that was free before the start is reusable
     windows = [later.window(f"map {i}") for i in range(8)]
     assert sum(window.limit for window in windows) == pytest.approx(256 * MiB - elsewhere, abs=8)
 
 
 @pytest.fixture
 def arena(kept):
-    """The arena of a process that has no other pool."""
+    """Return the arena of a process without another pool."""
     found = Arena()
     kept.add("for reuse", found)
     return found
@@ -679,7 +679,7 @@ def test_an_arena_tells_and_obeys():
 
 
 class Part:
-    lasts = True  # nothing of it failed for want of memory
+    lasts = True  # nothing failed for lack of memory
 
     def __init__(self, nbytes):
         self.nbytes = nbytes
@@ -714,7 +714,7 @@ def test_the_process_s_pools_are_counted():
 
 
 def test_what_is_listed_stands_while_others_die_in_collections_inside():
-    """The thresholds make nearly every allocation collect, also those inside listing."""
+    """The thresholds cause a collection at nearly every allocation, also inside the listing."""
     before = gc.get_threshold()
     known = Weakly()
     kept = [Mortal() for _ in range(20)]
@@ -735,4 +735,4 @@ def test_what_is_listed_stands_while_others_die_in_collections_inside():
 
 
 class Mortal:
-    """An object that may be referenced weakly, and that a cycle keeps until it is collected."""
+    """An object with weak references that a cycle keeps until a collection."""

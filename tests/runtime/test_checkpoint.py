@@ -1,4 +1,4 @@
-"""state_dict and load_state_dict: what they hold, what they refuse, where they go on."""
+"""state_dict and load_state_dict: their content, their refusals, and the place of the resume."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def test_a_state_before_the_first_draw_carries_the_epoch_and_the_next_pass_follo
     orders = [[int(x) for x in ds] for _ in range(3)]
     ds = shuffled()
     list(ds)
-    state = iter(ds).state_dict()  # of epoch 1, before anything was drawn
+    state = iter(ds).state_dict()  # of epoch 1, before the first random number
     again = shuffled()
     it = iter(again)
     it.load_state_dict(json.loads(json.dumps(state)))

@@ -1,4 +1,4 @@
-"""What turns the knobs: when it looks, what it makes of a decision, and what it keeps. The tuner's part is played."""
+"""The driver of the knobs: the time of its checks, its use of a decision, and its memory. The tuner is simulated."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ class Processes:
 
 @pytest.fixture
 def decisions(monkeypatch):
-    """What the tuner says, one after the other; and what it was shown."""
+    """Play the tuner's decisions one after the other, and record its input."""
     said, seen = [], []
 
     def decide(history, means):
@@ -89,11 +89,11 @@ def test_a_decision_turns_the_knobs_and_asks_for_threads(decisions):
     made, threads, _ = driver()
     found = lane(made)
     made.look(10.0)
-    assert seen == []  # the first look only begins a period
+    assert seen == []  # the first check only starts a period
     assert made.due == pytest.approx(10.1)
     said.append(Decision({found.name: Knobs(16, window=1 << 20)}, {found.name: "because"}, period=0.5))
     made.look(10.05)
-    assert seen == []  # it is not due
+    assert seen == []  # no check is due
     made.look(10.2)
     (sample,) = seen[0]
     assert (sample.start, sample.stop) == (10.0, 10.2)
@@ -147,7 +147,7 @@ def test_a_run_begins_with_what_is_remembered_as_far_as_it_may(monkeypatch, tmp_
     said.extend([replace(best, crowded=True), best])
     made.look(10.0)
     made.look(20.0)
-    assert remembered.recall(digest) == {}  # who knows whether it is best without other programs
+    assert remembered.recall(digest) == {}  # it may not be the best without other programs
     made.look(30.0)
     assert remembered.recall(digest)["0:map(f)"].reason == "it was best"
     assert isinstance(remembered.recall(digest)["0:map(f)"], Remembered)
@@ -158,7 +158,7 @@ def test_a_run_begins_with_what_is_remembered_as_far_as_it_may(monkeypatch, tmp_
 
 
 def test_what_is_remembered_takes_nothing_away(monkeypatch, tmp_path):
-    """What a run gave back or refused, perhaps in a bad moment, the next one tries again."""
+    """The next run tries the settings again that a run gave up, perhaps under a passing load."""
     monkeypatch.setenv("PENSTOCK_REMEMBER", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     digest = tuning_digest("a" * 32, Options())

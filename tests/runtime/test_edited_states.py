@@ -1,4 +1,4 @@
-"""A state that was changed after it was saved is refused, whatever was changed; one that was only stored is not."""
+"""A changed state is refused, whatever was changed; a stored and restored state is not."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ VALUES = [None, True, -1, 0, 1, 2, 7, 10**15, -(10**30), 0.5, float("nan"), "", 
 
 
 def places(value, at=()):
-    """Every place in nested lists and dicts."""
+    """Yield every place in nested lists and dicts."""
     yield at
     if isinstance(value, (list, dict)):
         for key in value if isinstance(value, dict) else range(len(value)):
@@ -28,7 +28,7 @@ def places(value, at=()):
 
 
 def edited(state, choose):
-    """The state with one place changed, left out, doubled or swapped."""
+    """Return the state with one place changed, removed, doubled or swapped."""
     found = copy.deepcopy(state)
     *way, last = choose([place for place in places(found) if place])
     inside = found
@@ -99,7 +99,7 @@ def test_a_state_of_the_version_before_is_refused_with_what_to_do():
 
 
 def stored(value):
-    """As some formats give it back: other classes, other order."""
+    """Return the state as some formats restore it: other classes, other order."""
     if isinstance(value, dict):
         return {name: stored(part) for name, part in reversed(value.items())}
     if isinstance(value, (list, tuple)):

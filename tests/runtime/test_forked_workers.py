@@ -1,4 +1,4 @@
-"""Workers that are forked: they have what the program holds, end with their user and their parent, and are replaced."""
+"""Forked workers have the program's objects, end with their user and their parent, and are replaced."""
 
 import gc
 import multiprocessing
@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 SECONDS = 60
-HELD = {}  # in a worker: what it was given
+HELD = {}  # set in a worker only
 
 
 def hold(held, number):
@@ -61,7 +61,7 @@ def made(pool, function, *values, element_timeout=None):
 
 
 def test_a_worker_has_what_the_program_holds(forked, tmp_path):
-    """Also what cannot be pickled, and as it was when the worker was made."""
+    """This includes objects that cannot be pickled, with their value at the fork."""
     (tmp_path / "text").write_text("read by a worker")
     with (tmp_path / "text").open() as file:
         values = [1, 2]
@@ -78,7 +78,7 @@ def test_a_worker_has_what_the_program_holds(forked, tmp_path):
 
 
 def test_an_exception_of_the_users_script_is_its_own(forked, monkeypatch):
-    """Sent by value it would be of another class, which `except` in the script does not know."""
+    """A copy by value would have another class, which `except` in the script does not match."""
     kind = type("OfTheScript", (Exception,), {"__module__": "__main__"})
     monkeypatch.setattr(sys.modules["__main__"], "OfTheScript", kind, raising=False)
 
@@ -101,7 +101,7 @@ def test_workers_are_there_at_once_and_have_numbers_of_their_own(forked):
 
 
 def only(pool, worker):
-    """The pool with this worker as the next to be asked."""
+    """Return the pool with this worker as the next one."""
     pool._idle.remove(worker)
     pool._idle.append(worker)
     return pool
@@ -123,7 +123,7 @@ def test_results_go_through_memory_that_is_written_again(forked):
 
 
 def test_one_that_dies_is_replaced_under_its_number(forked, tmp_path):
-    """Though another was forked after it, and so had its ends of socket and pipe for a moment."""
+    """Even if another worker was forked after it, and so had its ends of socket and pipe for a moment."""
     once = str(tmp_path / "once")
 
     def dies_once(x):
@@ -167,7 +167,7 @@ def test_one_that_hangs_is_replaced_also_while_nobody_waits(forked):
 
 
 def behind_each_other(forked, function, *values, element_timeout=None):
-    """What one worker makes of each value; they all have been sent to it before it begins with the first."""
+    """Return one worker's result for each value. All values are sent before it starts with the first."""
     begin, go = os.pipe()
 
     def waits(x):
@@ -202,7 +202,7 @@ def behind_each_other(forked, function, *values, element_timeout=None):
 
 
 def test_a_worker_has_its_next_block_while_it_is_at_work(forked):
-    """Each thread gets what it has asked for, also where results need larger memory than was offered."""
+    """Each thread gets its own results, also if they need larger memory than was offered."""
     found = behind_each_other(forked, lambda x: np.full(50_000 * x, x), 1, 2, 3)
     assert [(set(part.tolist()), len(part)) for part in found] == [({x}, 50_000 * x) for x in (1, 2, 3)]
 
@@ -230,7 +230,7 @@ def test_what_waits_behind_one_that_hangs_has_its_own_time(forked):
 
 
 def test_a_worker_that_is_stopped_by_another_thread_loses_nothing(forked, monkeypatch):
-    """One thread is interrupted while it waits for its turn: answers would no longer match."""
+    """One thread is interrupted while it waits for its turn. Later answers still have to match."""
     come, calls = Worker._come_to_turn, []
 
     def comes(worker, asked):
@@ -274,7 +274,7 @@ def test_a_fork_waits_until_nobody_else_imports(tmp_path, monkeypatch):
         with others_at_rest(SECONDS):
             whole.append(hasattr(sys.modules["module_that_waits"], "whole"))
 
-    with others_at_rest(0.0):  # who has no patience does not wait
+    with others_at_rest(0.0):  # with no patience it does not wait
         assert not hasattr(sys.modules["module_that_waits"], "whole")
     forking = threading.Thread(target=fork)
     forking.start()
@@ -288,7 +288,7 @@ BEGUN, GO = threading.Event(), threading.Event()
 
 
 def test_workers_end_with_their_parent(tmp_path):
-    """Even when that is killed, and they are inside a function: the script's output ends with the last of them."""
+    """Even if the parent is killed, and they are inside a function: the script's output ends with the last worker."""
     script = f"""
     import multiprocessing, os, signal, sys, threading
     sys.path.insert(0, {str(Path(__file__).parents[2])!r})

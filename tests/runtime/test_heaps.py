@@ -1,4 +1,4 @@
-"""What is free in the C library's heaps: counted, and not looked at more often than it is worth."""
+"""Free memory in the C library's heaps: counted, and not checked more often than is useful."""
 
 import platform
 import sys
@@ -30,7 +30,7 @@ def test_holes_between_what_is_held_count():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that is set by hand, and a library whose answer takes a second."""
+    """Return a clock that is set by hand, and a library whose answer takes a second."""
     now = [0.0]
     looks = []
 

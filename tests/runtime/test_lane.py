@@ -1,4 +1,4 @@
-"""A lane's parts: who may come in, what was done, which executors may be chosen; and all of it added up."""
+"""The parts of a lane: admission, counts of work, allowed executors, and their sums."""
 
 import gc
 import sys
@@ -39,13 +39,13 @@ def test_who_waits_is_told_when_the_gate_opens_and_not_before():
     gate, waiter = Gate(2), Nudged()
     gate.watch(waiter)
     assert gate.enter()
-    assert gate.leave() is None  # nobody was kept out
+    assert gate.leave() is None  # no worker was kept out
     assert gate.enter()
     assert gate.enter()
     assert gate.leave() == (waiter,)
     gate.set(1)
     assert waiter.times == 1
-    assert not gate.is_open  # one is inside, and may stay
+    assert not gate.is_open  # one worker is inside, and may stay
     gate.unwatch(waiter)
     assert gate.leave() == ()
     gate.set(2)
@@ -65,7 +65,7 @@ def test_waits_count_while_they_last_and_once():
     counts = Counts()
     counts.waited_for(1.0)
     counts.full(2.0)
-    counts.full(3.0)  # as it was
+    counts.full(3.0)  # unchanged
     assert (counts.sums(5.0).starved, counts.sums(5.0).full) == (4.0, 3.0)
     counts.not_waited_for(6.0)
     counts.not_full(7.0)
@@ -74,7 +74,7 @@ def test_waits_count_while_they_last_and_once():
 
 
 def test_a_wait_that_ends_while_somebody_looks_is_counted_once():
-    """Who looks has no lock, and may come between any two steps of what writes."""
+    """The reader has no lock, and may come between any two steps of the writer."""
     counts, seen = Counts(), []
 
     def look(frame, event, argument):
@@ -127,7 +127,7 @@ def test_nothing_is_counted_that_was_not_said():
     counts.leave()
     assert [counts.busy_most() for _ in range(2)] == [1, 0]
     counts.waited_for(9.0)
-    assert counts.sums(8.0).starved == 0.0  # as somebody sees it who looked at the clock before
+    assert counts.sums(8.0).starved == 0.0  # a reader whose clock reading is earlier
 
 
 class Member:
@@ -196,7 +196,7 @@ def test_which_executorsthere_are_is_asked_once_and_what_the_user_chose_stays():
 
 
 def test_two_who_first_want_to_know_the_executorsat_once_get_one_answer():
-    """A worker with its first Block, and whoever samples the lane."""
+    """A worker with its first Block, and the sampler of the lane."""
     asked, inside, go_on, found = [], threading.Event(), threading.Event(), []
 
     def ask():
@@ -223,7 +223,7 @@ class Sent:
 
 
 class Named:
-    """A transform, of which only its kin is asked."""
+    """A transform that only reports its kind."""
 
     def __init__(self, name):
         self.name = name
@@ -261,7 +261,7 @@ def test_what_cannot_be_sent_stays_unless_the_user_wants_it_in_processes():
 
 
 class Time:
-    """In the place of the module: as late as it is told."""
+    """Replaces the module; its time is set by hand."""
 
     def __init__(self, monkeypatch, now=0.0, cpu=0.0):
         self.now, self.cpu = now, cpu
@@ -330,7 +330,7 @@ def test_what_a_worker_has_done_is_added_up():
 
 
 class Room:
-    """A window of 101 bytes, and what was said to it."""
+    """A window of 101 bytes that records its calls."""
 
     limit = 101
 

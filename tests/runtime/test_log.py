@@ -1,6 +1,6 @@
-"""Free order: what views of a log say later is what was so when they were taken, however much was dropped meanwhile.
+"""Free order: views of a log describe the state at their creation, however much was dropped later.
 
-And `FreeOrder`: it gives what a state says in that order, and goes on from any of its own.
+`FreeOrder` returns elements in the order of a state, and resumes from any of its own states.
 """
 
 import random
@@ -24,7 +24,7 @@ def test_views_remember_what_was_given_out_of_turn_and_what_was_given_since(seed
     ahead, given, log, taken = [], [], Log(), []
     ready, base_of = list(range(400)), 0
     while base_of < 400:
-        number = rng.choice(ready[:20])  # so many at work at once
+        number = rng.choice(ready[:20])  # the number of concurrent tasks
         ready.remove(number)
         given.append(number)
         ahead.append(number)
@@ -55,7 +55,7 @@ def test_it_forgets_what_nobody_remembers():
 
 
 class Upstream(Stage):
-    """Numbers, some of which fail, in Blocks of one to three."""
+    """Numbers, some of them failures, in Blocks of one to three."""
 
     def __init__(self, count, failing):
         super().__init__("upstream")
@@ -86,7 +86,7 @@ def in_free_order(upstream, state):
 
 
 def given(stage, want):
-    """Numbers in their order, those that failed too, and the states in front of and behind each piece."""
+    """Return numbers in their order, including failures, and the states before and after each piece."""
     found, states = [], [(0, as_of_now(stage.state()))]
     while True:
         try:
@@ -106,7 +106,7 @@ def given(stage, want):
 
 
 def some_ranges(chance, stop, most):
-    """Ranges that do not overlap, in any order."""
+    """Return ranges that do not overlap, in any order."""
     borders = sorted(chance.sample(range(stop + 1), min(2 * chance.randint(0, most), stop // 2 * 2)))
     ranges = [(start, end - start) for start, end in zip(borders[::2], borders[1::2], strict=True)]
     chance.shuffle(ranges)
@@ -134,7 +134,7 @@ def test_what_a_state_says_comes_first_and_what_it_leaves_out_does_not_come(seed
         assert found == wanted
         for place, behind in states:
             assert given(in_free_order(upstream, behind), 2)[0] == wanted[place:]
-    spans = some_ranges(chance, len(wanted), 3)  # of what comes, some came out of turn and some are to come first
+    spans = some_ranges(chance, len(wanted), 3)  # some elements came out of turn, and some have to be first
     cut = chance.randint(0, len(spans))
     done, before = spans[:cut], spans[cut:]
     left = [number for place, number in enumerate(wanted) if place not in numbers_in(spans)]  # in their order

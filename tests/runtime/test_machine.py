@@ -10,7 +10,7 @@ from penstock.runtime.machine.granted import available_memory, granted_cores, gr
 
 INSTALLED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MB = 1 << 20
-NONE = "9223372036854771712"  # version 1's way to say that there is no limit
+NONE = "9223372036854771712"  # version 1 writes this number for "no limit"
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
 CPU = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:5 - cgroup cgroup rw,cpu,cpuacct"
@@ -29,7 +29,7 @@ def with_cores(monkeypatch, count):
 
 @pytest.fixture
 def system(tmp_path, monkeypatch):
-    """Make a system of eight cores: the process's groups, what is mounted, and files below `/sys/fs/cgroup`."""
+    """Make a system of eight cores: the process's groups, mounts, and files below `/sys/fs/cgroup`."""
     with_cores(monkeypatch, 8)
 
     def make(groups=None, mounts=None, files=(), meminfo=None):
@@ -104,7 +104,7 @@ def test_a_quota_of_version_1(system, quota, period, cores):
         ("16", {}, 8, 0.5),
         ("4", {"cpu.max": "200000 100000"}, 8, 0.5),
         ("4", {"cpuset.cpus.effective": "0-3"}, 4, 1),
-        ("4", {}, 2, 2),  # each rank was bound to cores of its own
+        ("4", {}, 2, 2),  # each rank was bound to its own cores
         ("4", {"cpuset.cpus.effective": "0-3"}, 1, 1),
         ("1", {}, 8, 8),
         ("0", {}, 8, 8),
@@ -195,7 +195,7 @@ def test_every_group_above_bounds_those_below(system):
 
 
 def test_a_container_of_version_1_sees_its_group_as_the_mount_point(system):
-    """`/proc/self/cgroup` names the group as the host does, and the mount shows that part of the tree alone."""
+    """`/proc/self/cgroup` has the group's name on the host, and the mount shows only that part of the tree."""
     group = "/docker/0123abcd"
     mounts = [
         "32 31 0:29 /docker/0123abcd /sys/fs/cgroup/cpu,cpuacct ro,nosuid - cgroup cgroup rw,cpu,cpuacct",
@@ -245,7 +245,7 @@ def test_both_versions_at_once(system):
             "unified/job/cpu.max": "250000 100000",
             "memory/job/memory.limit_in_bytes": str(600 * MB),
             "unified/job/memory.max": "max",
-            "memory/job/cpu.max": "100000 100000",  # nothing that the kernel would write there
+            "memory/job/cpu.max": "100000 100000",  # the kernel would not write such a line
         },
     )
     assert granted_cores(root) == 2.5
@@ -287,7 +287,7 @@ def test_a_folder_in_place_of_a_file_is_no_limit(system):
 
 def test_cores_without_an_affinity_mask_are_counted(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.delattr(os, "process_cpu_count", raising=False)  # asks it in turn
+    monkeypatch.delattr(os, "process_cpu_count", raising=False)  # makes the code use the next function
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert granted_cores(tmp_path) == 1.0
     assert granted_cpus(tmp_path) == 1
@@ -298,7 +298,7 @@ def test_cores_are_those_that_python_was_told(tmp_path, monkeypatch):
     assert granted_cpus(tmp_path) == 3
 
 
-# -- memory: what is granted
+# -- memory: granted
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_limit_of_version_1_within_what_is_installed(system, files, limit):
     assert granted_memory(system("4:memory:/job", [MEMORY], files)) == (limit or INSTALLED)
 
 
-# -- memory: what is left
+# -- memory: left
 
 MEMINFO = "MemTotal:       24684096 kB\nMemFree:        21000000 kB\nMemAvailable:   %d kB\nHugePages_Total:       0"
 
@@ -404,7 +404,7 @@ def test_a_machine_that_does_not_say_what_is_free_may_give_half(system, meminfo)
 
 
 class Windows:
-    """What `ctypes.windll` is on Windows, as far as it is used."""
+    """The used part of Windows' `ctypes.windll`."""
 
     class kernel32:
         @staticmethod

@@ -1,4 +1,4 @@
-"""The C library keeps freed arrays: the next element's pages are there already."""
+"""The C library keeps freed arrays, so that the pages of the next element are present."""
 
 import platform
 import sys
@@ -39,7 +39,7 @@ PAGES = """
 @LINUX
 @pytest.mark.parametrize("calls", ["None", "2"])
 def test_elements_are_made_in_memory_that_is_there(calls):
-    """The share of an element's memory whose pages were new."""
+    """Measure the share of an element's memory whose pages were new."""
     done = run(PAGES.format(calls=calls))
     assert done.code == 0, done.err
     assert float(done.out) < 0.3
@@ -55,7 +55,7 @@ def test_who_has_set_it_otherwise_is_left_alone(monkeypatch):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What is asked of a C library that knows `mallopt`."""
+    """Record the calls of a C library that has `mallopt`."""
     found = []
     library = type("Library", (), {"mallopt": staticmethod(lambda setting, value: found.append((setting, value)) or 1)})
     monkeypatch.setattr(malloc.ctypes, "CDLL", lambda name: library)
@@ -68,7 +68,7 @@ def asked(monkeypatch):
 
 
 def forget():
-    """What was found out about this process."""
+    """Forget the results for this process."""
     malloc._mallopt.cache_clear()
     malloc._left.cache_clear()
 

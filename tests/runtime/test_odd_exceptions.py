@@ -1,4 +1,4 @@
-"""What users' functions raise that no library expects: the same comes of it on every executor."""
+"""Unusual exceptions of user functions: the result is the same on each executor."""
 
 import dataclasses
 import json
@@ -59,7 +59,7 @@ class Two(Exception):
 
 
 class Worded(Exception):
-    """Its constructor takes a name and makes a sentence of it."""
+    """Its constructor takes a name and builds a sentence."""
 
     def __init__(self, name):
         super().__init__(f"no breed is called {name}")
@@ -85,7 +85,7 @@ class Made(KeyError):
 
 
 class Odd(BaseException):
-    """No `Exception`."""
+    """Not an `Exception`."""
 
 
 class OddUnpicklable(BaseException):
@@ -158,7 +158,7 @@ def test_any_exception_is_the_failure_of_one_element(tmp_path_factory, name, ste
 
 
 def test_exceptions_arrive_from_processes_as_they_were_raised():
-    """With class, text, attributes and traceback, whatever their constructors take."""
+    """Class, text, attributes and traceback are the same, whatever the constructor takes."""
     made = MADE | {"of an import": lambda: ImportError("because", name="cats", path="cats.py")}
     names = [name for name in made if name not in ("no text", "no pickle", "no attributes", "text of another type")]
 
@@ -191,7 +191,7 @@ def test_what_is_no_exception_ends_the_pass_on_every_executor(kind, executor, at
         elements = dataset.iterator(executor=executor)
         with pytest.raises(kind, match="now"):
             list(elements)
-        assert list(elements) == []  # it is closed
+        assert list(elements) == []  # the iterator is closed
 
 
 def test_a_worker_process_stays_when_a_function_asks_for_the_end():

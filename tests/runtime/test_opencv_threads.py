@@ -1,4 +1,4 @@
-"""A function that brings OpenCV finds its threads off, here and in worker processes, unless its user wants them."""
+"""A function that uses OpenCV finds its threads off, here and in worker processes, unless the user wants them."""
 
 import pytest
 from tests.system.child import run

@@ -1,4 +1,4 @@
-"""ParkingLot: whoever listens is reached by every ring."""
+"""ParkingLot: each ring reaches all listeners."""
 
 import gc
 import signal
@@ -21,7 +21,7 @@ def lot():
 
 
 def sleeper(lot, ready):
-    """A thread that waits until `ready()`."""
+    """Start a thread that waits until `ready()`."""
 
     def wait():
         with lot._lock:
@@ -33,7 +33,7 @@ def sleeper(lot, ready):
 
 
 def waiting(lot, count, found):
-    """So many threads that wait until `found` has something, each of them listening."""
+    """Start threads that listen and wait until `found` has an item."""
     threads = [sleeper(lot, lambda: bool(found)) for _ in range(count)]
     while len(lot.registered) < count:
         assert all(thread.is_alive() for thread in threads)
@@ -87,7 +87,7 @@ def test_who_waits_looks_again_at_each_ring_and_sleeps_on(lot):
 
 
 def test_a_ring_between_the_look_and_the_sleep_is_heard(lot):
-    """As a garbage collection brings it about, in the thread that is about to sleep."""
+    """A garbage collection causes this in a thread that is about to sleep."""
     found = []
 
     def ready():
@@ -160,7 +160,7 @@ def test_an_ear_that_left_can_listen_again(lot, rung):
         lot.unregister(token)
         assert not lot.registered
         lot.register(token)
-        lot.park(token, 0.01)  # nobody rings: it returns in its time, and listens no more
+        lot.park(token, 0.01)  # without a ring it returns after its time, and does not listen any more
         assert not lot.registered
         lot.register(token)
         lot.unpark_all()
@@ -176,7 +176,7 @@ def test_nobody_is_there(lot):
 
 
 class Told:
-    """An object that notes at its end if a collection has called its finaliser."""
+    """An object that records whether a collection called its finaliser."""
 
     def __init__(self, found):
         self.found, self.me = found, self
@@ -233,7 +233,7 @@ def test_a_worker_waits_until_the_consumer_runs_that_it_has_woken(monkeypatch):
     monkeypatch.setattr(parking, "_PASSING", SECONDS)
     lock = threading.RLock()
     hand_over = parking.HandOver(lock)
-    hand_over.wait()  # nobody was called
+    hand_over.wait()  # no finaliser was called
 
     def work():
         with lock:

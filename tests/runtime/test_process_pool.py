@@ -1,4 +1,4 @@
-"""Worker processes by themselves: started and kept, what travels to them and back, time limits."""
+"""Worker processes alone: start and reuse, transfer of arguments and results, time limits."""
 
 import contextlib
 import gc
@@ -78,7 +78,7 @@ def test_workers_stay_from_one_task_to_the_next(pool):
 
 @pytest.mark.parametrize(("seconds", "left"), [(60.0, 4), (0.0, 3)])
 def test_a_worker_beyond_the_cores_ends_when_it_had_nothing_to_do_for_long(pool, monkeypatch, seconds, left):
-    """One that has just been started had not: it was once taken for the one that had rested longest."""
+    """A new worker was once mistaken for the worker with the longest idle time."""
     monkeypatch.setattr("penstock.runtime.processes.pool._UNUSED", seconds)
     pool.warm_up(4)
     with pool._lock:
@@ -88,7 +88,7 @@ def test_a_worker_beyond_the_cores_ends_when_it_had_nothing_to_do_for_long(pool,
 
 
 def test_more_parallel_calls_than_cores_run_at_once(tmp_path):
-    """Every call waits until all eight have begun."""
+    """Each call waits until all eight have started."""
     address = str(tmp_path / "door")
 
     def meets(x):
@@ -127,7 +127,7 @@ def test_a_task_counts_what_was_spent(pool):
 
 
 def test_results_stay_as_they_are_while_others_are_made(pool):
-    """They lie over shared memory, which must not be written to again as long as anybody reads it."""
+    """Results are views of shared memory, which must not be written to until all references are gone."""
 
     def large(x):
         return np.full(50_000, x)
@@ -203,7 +203,7 @@ def test_ctrl_c_does_not_end_a_worker(pool):
 
 
 def test_folder_and_search_path_are_those_of_the_parent(pool, tmp_path, monkeypatch):
-    task_of(pool, lambda x: x)([], numbers(1), Numbers(0))  # the worker is there
+    task_of(pool, lambda x: x)([], numbers(1), Numbers(0))  # starts the worker
     (tmp_path / "only_found_here.py").write_text("answer = 42\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -256,7 +256,7 @@ def test_a_script_runs_once_and_its_classes_travel():
 
 
 class Stubborn:
-    """Can be sent, and not be received."""
+    """Can be sent, but not received."""
 
     def __init__(self, value):
         self.value = value
@@ -313,7 +313,7 @@ def test_a_function_that_only_this_process_can_import_is_refused(pool):
 
 
 def test_a_worker_is_missed_although_a_process_it_started_lives_on(pool, tmp_path):
-    """What a function starts holds no end of the connection, which would keep it open."""
+    """Child processes of a function do not inherit an end of the connection, which would keep it open."""
     started = tmp_path / "started"
 
     def leaves(x):
@@ -402,7 +402,7 @@ def test_a_process_that_ended_while_it_started_is_not_held_against_the_next_run(
 
 
 def begun_by(pool, monkeypatch, done):
-    """The processes that the pool has begun to start; `done(worker, number)` before it waits for one."""
+    """Record the processes that the pool has started. `done(worker, number)` is called before it waits for one."""
     wait, begun = Worker.wait_until_ready, []
 
     def waits(worker):
@@ -416,7 +416,7 @@ def begun_by(pool, monkeypatch, done):
 
 @pytest.fixture
 def hangups_end_processes():
-    """Under `nohup` they are ignored, here and in all processes that are started."""
+    """Under `nohup` hang-ups are ignored, in this process and in all started processes."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -488,7 +488,7 @@ def test_a_block_that_is_late_as_a_whole_is_done_element_by_element(pool):
 
 
 def once(path):
-    """Whether nobody, in any process, has asked this before."""
+    """Return True at the first call with this name in any process."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -511,7 +511,7 @@ def test_a_stopped_worker_is_replaced(pool, tmp_path, size):
 
 
 def test_a_limit_does_not_count_what_a_function_imports(pool, tmp_path, monkeypatch):
-    """Set-up is no element: only a worker that has been stopped is given up there."""
+    """Imports are not part of an element; only a stopped worker is given up during them."""
     (tmp_path / "slow_to_import.py").write_text("import threading\nthreading.Event().wait(1.5)\ndef f(x): return x\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     import slow_to_import

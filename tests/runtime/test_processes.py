@@ -1,4 +1,4 @@
-"""The process executor: the same elements, errors and states, from functions that run elsewhere."""
+"""The process executor: the same elements, errors and states as without it."""
 
 import os
 import re
@@ -150,7 +150,7 @@ def test_an_element_that_hangs_fails_in_its_place_on_every_executor(executor, tm
 
     def hangs(x):
         if x == 7:
-            door.open().close()  # waits for somebody to open it for writing
+            door.open().close()  # waits until a writer opens it
         return [int(x)]
 
     options = ps.Options(element_timeout=2.0)
@@ -159,7 +159,7 @@ def test_an_element_that_hangs_fails_in_its_place_on_every_executor(executor, tm
     with dataset.iterator(executor=executor) as elements:
         while (element := next_or_late(elements)) is not None:
             found.append(element)
-    os.close(os.open(door, os.O_RDWR))  # abandoned threads go home
+    os.close(os.open(door, os.O_RDWR))  # lets abandoned threads end
     assert [x if isinstance(x, Exception) else int(x[0]) for x in found] == [*range(7), found[7], *range(8, 12)]
     assert isinstance(found[7], DeadlineExceededError)
     assert re.search(r"test_processes.py:\d+\n  element 7\n", str(found[7]))
@@ -198,7 +198,7 @@ input()
 
 
 def _ends(descriptor):
-    """A process's descriptor becomes readable when it ends."""
+    """The descriptor of a process becomes readable when the process ends."""
     import select
 
     return bool(select.select([descriptor], [], [], 30)[0])

@@ -1,4 +1,4 @@
-"""Settings that outlive a process: read back as they were, or not at all."""
+"""Settings that outlive a process: read back unchanged, or not at all."""
 
 import json
 import os
@@ -22,7 +22,7 @@ FOUND = {"map(decode)": MAP, "batch(32)": BATCH}
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
-    """The folder of the settings, in a home of the test's own."""
+    """Set the folder of the settings, in a home folder of the test."""
     monkeypatch.setenv("PENSTOCK_REMEMBER", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     remembered._known.clear()
@@ -31,7 +31,7 @@ def cache(monkeypatch, tmp_path):
 
 
 def anew(plan=PLAN):
-    """What a new process would find."""
+    """Return what a new process finds."""
     remembered._known.clear()
     return recall(plan)
 
@@ -45,7 +45,7 @@ def signed(body, version=1):
     return json.dumps({"format": version, "check": remembered._check(body), "body": body})
 
 
-# -- there and back
+# -- write and read
 
 
 def test_what_was_found_comes_back_in_the_next_process():
@@ -145,7 +145,7 @@ def test_the_switch_stops_reading_and_writing(cache, monkeypatch):
     assert len(list(cache.iterdir())) == 1
 
 
-# -- files that are not ours, or not whole
+# -- files of other programs, and incomplete files
 
 
 def test_every_cut_leaves_nothing(cache):
@@ -243,7 +243,7 @@ def test_a_folder_in_the_place_of_the_file(cache):
     assert anew() == {}
     remember(PLAN, FOUND)
     assert recall(PLAN) == FOUND
-    assert list(cache.iterdir()) == [path]  # and no temporary file is left
+    assert list(cache.iterdir()) == [path]  # no temporary file is left
 
 
 def test_a_cache_that_cannot_be_written_is_as_if_absent(tmp_path, monkeypatch):
@@ -253,7 +253,7 @@ def test_a_cache_that_cannot_be_written_is_as_if_absent(tmp_path, monkeypatch):
         plan = f"{PLAN}{number}"
         assert recall(plan) == {}
         remember(plan, FOUND)
-        assert recall(plan) == FOUND  # this process knows
+        assert recall(plan) == FOUND  # this process has it in memory
         assert anew(plan) == {}
 
 
@@ -301,7 +301,7 @@ def test_files_are_the_user_s_own(cache):
 
 
 def ages(folder, count):
-    """Files of as many plans, the first the oldest."""
+    """Write files for several plans, the first one the oldest."""
     begin = time.time_ns() - 10**12
     for number in range(count):
         remember(f"plan {number}", FOUND)
@@ -326,7 +326,7 @@ def test_files_that_are_too_large_together_go_too(cache, monkeypatch):
     monkeypatch.setattr(remembered, "_MOST_BYTES", 6 * size)
     os.utime(only_file(cache), ns=(0, 0))
     ages(cache, 9)
-    assert known_plans(9) == [4, 5, 6, 7, 8]  # and room for the newest to be twice as large
+    assert known_plans(9) == [4, 5, 6, 7, 8]  # the rest is room for a newest file of twice the size
 
 
 def test_a_plan_of_too_many_segments_is_not_written(cache, monkeypatch):

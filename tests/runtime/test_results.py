@@ -1,4 +1,4 @@
-"""Results of a segment: taken in the order of tickets, or as they come; the place behind them; how full it is."""
+"""Results of a segment in the order of tickets, or as they come; the position after them; the fill level."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def stretch(first, count):
 
 
 def begun(ordered, sizes):
-    """Results with a ticket of each size under way; the state behind ticket n is n + 1."""
+    """Start results with a ticket of each size. The state after ticket n is n + 1."""
     results, first = Results(0, ordered=ordered), 0
     for ticket, size in enumerate(sizes):
         results.begin(Task(ticket, None, ticket + 1, (first, size)))

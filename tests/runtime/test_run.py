@@ -1,4 +1,4 @@
-"""A pass that is asked for an element while it makes one."""
+"""A request for an element while the iteration computes one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pool: nearest to the consumer first, woken when there is work, gone when nobody needs it."""
+"""The pool: segments next to the consumer first, woken if there is work, stopped if they are not needed."""
 
 import gc
 import subprocess
@@ -24,11 +24,11 @@ HAND_OVER = HandOver(threading.RLock())
 
 
 def nothing():
-    """What a run has to let go of: nothing."""
+    """Release nothing: the run has no resources."""
 
 
 class Steps:
-    """A segment with a number of steps to do, which notes who did them."""
+    """A segment with a number of steps, which records the workers that did them."""
 
     hand_over = HAND_OVER
 
@@ -63,7 +63,7 @@ class Steps:
 
 
 class Once(Steps):
-    """A segment that is offered to one worker: others do not find it while that one is inside."""
+    """A segment for one worker: other workers cannot enter while one is inside."""
 
     offered = False
 
@@ -83,7 +83,7 @@ def test_the_segment_nearest_to_the_consumer_comes_first():
     scheduler, log, gate = Scheduler(1), [], threading.Event()
     scope = Scope(scheduler)
     first = Steps(5, 1, log, gate)
-    scope.add(first, 1)  # holds the only worker until all are there
+    scope.add(first, 1)  # keeps the only worker until all are there
     segments = [Steps(depth, 3, log) for depth in (2, 0, 1)]
     for segment in segments:
         scope.add(segment, 1)
@@ -121,7 +121,7 @@ def test_a_run_that_may_have_no_other_worker_keeps_none_from_those_behind_it():
     held, more = Steps(0, 1, [], gate), Steps(1, 1, [])
     narrow.add(held, 1)
     assert held.entered.wait(SECONDS)
-    narrow.add(more, 1)  # runnable all the time, first in the row of runs, and nobody may come in
+    narrow.add(more, 1)  # always runnable, first in the row of runs, and closed to workers
     segment = Steps(0, 6, log)
     other.add(segment, 1)
     assert segment.done.wait(SECONDS)
@@ -146,7 +146,7 @@ def test_an_idle_worker_is_woken_when_something_becomes_runnable():
 
 
 class Disturbed(Steps):
-    """A segment without work. Who first looks at it makes work elsewhere, as a garbage collection in there may."""
+    """A segment without work. The first check creates work elsewhere, like a garbage collection."""
 
     def __init__(self, disturb):
         super().__init__(1, 0, [])
@@ -234,7 +234,7 @@ def test_a_worker_that_looks_survives_the_end_of_other_runs():
 
 
 class Counted(Steps):
-    """Says how often it was asked whether there is something to do."""
+    """Counts the checks for work."""
 
     asked = 0
 
@@ -244,7 +244,7 @@ class Counted(Steps):
 
 
 def test_thousands_of_segments_are_not_looked_at_for_each_step():
-    """The inputs of an interleave: each has a step to do, and they stay until all of them are taken."""
+    """The inputs of an interleave have a step each, and stay until all steps are taken."""
     scheduler, log, count = Scheduler(1), [], 2000
     scope = Scope(scheduler)
     segments = [Counted(1, 1, log) for _ in range(count)]
@@ -261,7 +261,7 @@ def test_thousands_of_segments_are_not_looked_at_for_each_step():
 
 
 class Held(Steps):
-    """A segment with work for any number of workers, who stay inside until they are let go."""
+    """A segment with work for any number of workers, which stay inside until they are released."""
 
     def __init__(self, gate, inside):
         super().__init__(0, 1 << 30, [], gate)
@@ -273,7 +273,7 @@ class Held(Steps):
 
 
 def test_who_starts_a_worker_does_not_keep_the_lock(monkeypatch):
-    """A collection that begins in the new thread, before it runs, may close a run."""
+    """A collection in the new thread, before it runs, may close a run."""
     scheduler, started, real = Scheduler(2), [], threading.Thread.start
 
     def start(thread):
@@ -316,7 +316,7 @@ def test_as_many_threads_as_are_wanted_up_to_the_cores_and_more_only_where_one_r
 
 
 def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):
-    """Where an interleave opens one file after the other, all of them would look around for each."""
+    """An interleave opens one file after the other. Otherwise all workers would check for each file."""
     scheduler, gate, inside, asleep = Scheduler(4), threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
     lot = scheduler._work_comes
     park = lot.park
@@ -341,7 +341,7 @@ def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):
     assert asleep.acquire(timeout=SECONDS)
     with scheduler.lock:
         assert len(lot.registered) == 4
-        scope.want(2)  # two have to leave, whoever they are
+        scope.want(2)  # any two have to leave
         assert not lot.registered
     scope.close(nothing)
     joined(scheduler, threads)
@@ -355,7 +355,7 @@ def test_no_thread_is_started_for_work_that_is_not_there():
     threads = list(scheduler._threads)
     scope.close(nothing)
     joined(scheduler, threads)
-    assert len(threads) <= 2  # who found the work, and who looks for more
+    assert len(threads) <= 2  # the one that found the work, and the one that looks for more
     assert next(scheduler._numbers) <= 3
 
 
@@ -437,7 +437,7 @@ def test_closing_on_a_worker_while_another_is_inside_leaves_the_rest_to_that_one
     threads = list(scheduler._threads)
     scope.add(Closing(1, 1, []), 2)
     closer = closers.get(timeout=SECONDS)
-    closer.join(SECONDS)  # it is no longer needed
+    closer.join(SECONDS)  # it is not needed any more
     assert (closer.is_alive(), scope.active, let_go.is_set()) == (False, 1, False)
     gate.set()
     assert let_go.wait(SECONDS)
@@ -446,7 +446,7 @@ def test_closing_on_a_worker_while_another_is_inside_leaves_the_rest_to_that_one
 
 @pytest.mark.parametrize("when", ["step", "runnable", "close"])
 def test_another_takes_the_place_of_a_worker_that_an_error_has_ended(when, monkeypatch):
-    """It would count as one at work, and on a pool of one nobody would work any more."""
+    """Otherwise it would count as working, and a pool of one would do no more work."""
 
     def fails():
         raise RuntimeError(when)
@@ -515,7 +515,7 @@ def test_shutting_down_waits_for_the_workers_to_come_home(monkeypatch):
     [worker] = scheduler._threads
     plain = worker.join
     worker.join = join
-    scheduler._threads.add(threading.Thread())  # that nobody has started yet
+    scheduler._threads.add(threading.Thread())  # which has not been started
     monkeypatch.setattr(scheduler_module, "_pools", WeakSet([scheduler]))
     scheduler_module._shut_down()
     assert waited == [(True, False)]
@@ -523,7 +523,7 @@ def test_shutting_down_waits_for_the_workers_to_come_home(monkeypatch):
 
 
 class Crowd:
-    """A segment of which every step waits until `at_once` workers are inside."""
+    """A segment whose steps wait until `at_once` workers are inside."""
 
     hand_over = HAND_OVER
 
@@ -576,14 +576,14 @@ def test_no_more_workers_come_in_than_a_run_allows():
 
 
 def test_a_run_that_comes_wakes_all_the_workers_it_wants():
-    """Where others run as many as there are cores, no more are wanted for it: those there are sleep."""
+    """If others run as many as there are cores, no more are needed: the workers sleep."""
     scheduler = Scheduler(2)
     first, second = Scope(scheduler), Scope(scheduler)
     before, behind = Crowd(2, 2), Crowd(2, 2)
     first.add(before, 2)
     assert before.done.wait(SECONDS)
     deadline = time.monotonic() + SECONDS
-    while len(scheduler._work_comes.registered) < 2:  # until both sleep, which they say to nobody
+    while len(scheduler._work_comes.registered) < 2:  # wait until both sleep, which they do not report
         assert time.monotonic() < deadline
     second.add(behind, 2)
     assert behind.done.wait(SECONDS)
@@ -606,7 +606,7 @@ def test_a_fixed_pool_does_not_grow():
 
 
 class Waits(Once):
-    """A step that waits for another's result until `gate`, and then is at work until `end`."""
+    """A step that waits for another's result until `gate`, and then works until `end`."""
 
     def __init__(self, scheduler, gate, end):
         super().__init__(1, 1, [], end)
@@ -635,7 +635,7 @@ def test_nobody_takes_the_place_of_one_that_waits_in_a_fixed_pool():
 
 
 def test_where_more_are_at_work_than_are_wanted_the_others_begin_nothing(monkeypatch):
-    """Three threads for a place: two have waited, and go on."""
+    """Three threads for one place: two have waited, and continue."""
     scheduler, gate, end, asleep = Scheduler(1), threading.Event(), threading.Event(), threading.Semaphore(0)
     lot = scheduler._work_comes
     park = lot.park
@@ -660,7 +660,7 @@ def test_where_more_are_at_work_than_are_wanted_the_others_begin_nothing(monkeyp
         while asleep.acquire(blocking=False):
             pass
         segment.left = 1
-        lot.unpark_one()  # as for something else, which is gone when it looks
+        lot.unpark_one()  # like a wake-up for other work that is gone
     assert asleep.acquire(timeout=SECONDS)
     assert not segment.entered.is_set()
     threads = list(scheduler._threads)
@@ -671,7 +671,7 @@ def test_where_more_are_at_work_than_are_wanted_the_others_begin_nothing(monkeyp
 
 
 def test_who_has_passed_by_a_run_that_was_full_is_told_when_it_is_so_no_more():
-    """The one that leaves goes elsewhere, as runs take turns."""
+    """The one that leaves goes elsewhere, because runs take turns."""
 
     class Leaves(Once):
         def step(self):
@@ -689,7 +689,7 @@ def test_who_has_passed_by_a_run_that_was_full_is_told_when_it_is_so_no_more():
     other.add(elsewhere)
     narrow.add(more)
     deadline = time.monotonic() + SECONDS
-    while not scheduler._work_comes.registered:  # until the other one sleeps, which it says to nobody
+    while not scheduler._work_comes.registered:  # wait until the other one sleeps, which it does not report
         assert time.monotonic() < deadline
     gate.set()
     assert more.done.wait(SECONDS)
@@ -713,7 +713,7 @@ def test_nobody_is_woken_where_as_many_are_at_work_as_are_wanted():
 
 
 class Pauses(Once):
-    """A step in a generator that has been running for long, and waits for what happens outside."""
+    """A step in a generator that has been running for long, and waits for an event outside."""
 
     def __init__(self, scheduler, scope, meanwhile):
         super().__init__(1, 1, [])
@@ -730,12 +730,12 @@ class Pauses(Once):
 
     def wait(self, seconds):
         assert self.meanwhile.entered.wait(seconds)
-        self.scheduler.replace_outside()  # as somebody does who waits for a result
+        self.scheduler.replace_outside()  # like a thread that waits for a result
         self.found.append(self.scheduler._waiting)
 
 
 def test_a_worker_that_waits_in_a_generator_counts_once():
-    """It has given its place away itself: a second one in its place would be one more at work than is wanted."""
+    """It has given up its place itself. A second replacement would be one more than needed."""
     scheduler, gate = Scheduler(1), threading.Event()
     scope = Scope(scheduler)
     meanwhile = Steps(2, 1, [], gate)
@@ -752,7 +752,7 @@ def test_a_worker_that_waits_in_a_generator_counts_once():
 
 
 class Outside(Once):
-    """A step in a generator that began some time ago, and ends when `meanwhile` has been entered."""
+    """A step in a generator that started some time ago, and ends when `meanwhile` has been entered."""
 
     def __init__(self, scheduler, meanwhile, seconds_ago):
         super().__init__(1, 1, [])
@@ -772,7 +772,7 @@ def test_another_takes_the_place_of_a_worker_that_has_long_been_in_a_generator()
     outside = Outside(scheduler, behind.done, SECONDS)
     scope.add(outside, 1)
     assert outside.entered.wait(SECONDS)
-    scope.add(behind, 1)  # for which nobody is free
+    scope.add(behind, 1)  # no worker is free for it
     for _ in range(3):
         scheduler.replace_outside()
     assert outside.done.wait(SECONDS)
@@ -780,7 +780,7 @@ def test_another_takes_the_place_of_a_worker_that_has_long_been_in_a_generator()
     assert (scheduler._waiting, scheduler._outside, scheduler._replaced) == (0, {}, set())
     threads = list(scheduler._threads)
     assert next(scheduler._numbers) <= 3
-    assert all(thread.daemon for thread in threads)  # none keeps the interpreter from its exit
+    assert all(thread.daemon for thread in threads)  # no thread delays the interpreter's exit
     scope.close(nothing)
     joined(scheduler, threads)
 
@@ -836,7 +836,7 @@ def test_workers_in_generators_are_replaced_also_where_they_are_more_than_are_wa
 def test_a_thread_that_another_has_started_meanwhile_is_not_started_again():
     class Taken(deque):
         def popleft(self):
-            self.clear()  # as another one that starts them
+            self.clear()  # like another thread that starts them
             return super().popleft()
 
     scheduler = Scheduler(1)
@@ -846,7 +846,7 @@ def test_a_thread_that_another_has_started_meanwhile_is_not_started_again():
 
 
 def idle_scope():
-    """A scope that no worker serves."""
+    """Return a scope without workers."""
     scheduler = Scheduler(1)
     scheduler.serve = lambda scope: None
     return Scope(scheduler)
@@ -862,7 +862,7 @@ def test_of_one_depth_those_that_were_added_first_are_looked_at_first_and_then_i
     segments[0].left = 0
     assert scope.pick() is segments[1]
     segments[0].left = 1
-    assert scope.pick() is segments[1]  # it may have more to do
+    assert scope.pick() is segments[1]  # it may have more work
     scope.remove(segments[0])
     assert scope.pick() is segments[1]
     segments[2].left = 0
@@ -882,7 +882,7 @@ def test_a_segment_is_forgotten_once_and_others_that_are_not_known_are_not():
 
 
 def test_segments_may_go_while_somebody_looks():
-    """A garbage collection may close runs anywhere."""
+    """A garbage collection may close runs at any place."""
     scope = idle_scope()
 
     class Leaves(Steps):
@@ -966,7 +966,7 @@ def test_in_a_forked_child_nobody_waits_for_what_the_parent_s_workers_had_begun(
 
 def test_in_a_forked_child_what_a_worker_is_inside_of_is_the_parent_s():
     scope = idle_scope()
-    scope.active = 1  # its segment has ended, and is known no more
+    scope.active = 1  # its segment has ended, and is not registered any more
     scope.leave_to_parent()
     assert scope.foreign
 
@@ -996,7 +996,7 @@ def test_where_the_system_gives_no_thread_at_all_the_caller_hears_of_it(monkeypa
             scope.add(Steps(1, 1, []))
     assert scheduler.threads() == 0
     segment = Steps(0, 1, [])
-    scope.add(segment)  # there is one again
+    scope.add(segment)  # the scope has a segment again
     assert segment.done.wait(SECONDS)
     threads = list(scheduler._threads)
     scope.close(nothing)

@@ -1,4 +1,4 @@
-"""Segments: parallel work in order, within bounds, where one slow element holds up nobody but its own place."""
+"""Segments: parallel work in order, within bounds. A slow element delays only its own place."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ SECONDS = 30
 
 
 def test_a_slow_element_does_not_idle_the_others():
-    """Element 0 waits until a later one has been through: with a window of its own this ends, without it hangs."""
+    """Element 0 waits until a later one is finished. This ends only if the slow element does not block the others."""
     later = threading.Event()
 
     def function(x):
@@ -66,14 +66,14 @@ def test_as_many_calls_run_at_once_as_were_asked_for_and_no_more():
 
 
 class Meeting:
-    """Work of a few milliseconds, from `begin` on held until `count` calls are at it; `met` tells whether they were."""
+    """Work of a few milliseconds. From `begin` on, it waits until `count` calls run at once; `met` reports success."""
 
     def __init__(self, count, begin=0, result=None):
         self.count, self.begin, self.result = count, begin, result
         self.inside, self.lock, self.met = 0, threading.Lock(), threading.Event()
 
     def __call__(self, x):
-        time.sleep(0.006)  # long enough for a Block of its own
+        time.sleep(0.006)  # long enough for a separate Block
         if x >= self.begin:
             with self.lock:
                 self.inside += 1
@@ -86,7 +86,7 @@ class Meeting:
 
 
 def test_large_results_keep_no_worker_out():
-    """A window begins with 64 MB, which four of these results fill."""
+    """A window starts with 64 MB, which four of these results fill."""
     meeting = Meeting(8, begin=16, result=lambda: np.empty(1 << 24, np.uint8))
     ds = ps.Dataset.range(40).map(lambda x: meeting(x), num_parallel_calls=8)
     assert sum(1 for _ in ds) == 40
@@ -94,8 +94,8 @@ def test_large_results_keep_no_worker_out():
 
 
 def test_sources_that_one_line_makes_have_their_calls_each():
-    calls = granted_cpus() + 6  # more than could compute at once: they wait
-    meeting = Meeting(2 * calls, begin=2 * calls)  # when both are under way
+    calls = granted_cpus() + 6  # more than the cores: they wait
+    meeting = Meeting(2 * calls, begin=2 * calls)  # when both have started
     one, other = (ps.Dataset.range(6 * calls).map(lambda x: meeting(x), num_parallel_calls=calls) for _ in range(2))
     assert sum(1 for _ in ps.Dataset.zip((one, other))) == 6 * calls
     assert meeting.met.is_set()
@@ -128,7 +128,7 @@ def test_prefetch_holds_about_as_many_elements_as_it_was_given():
 
 
 def held_when_full(elements):
-    """Bytes of the last segment once its workers have stopped."""
+    """Return the bytes of the last segment after its workers have stopped."""
     segment = elements._run.root
     with segment._lock:
         assert segment._changed.wait_for(lambda: not segment.counts.busy and not segment.runnable(), SECONDS)
@@ -136,13 +136,13 @@ def held_when_full(elements):
 
 
 def test_whether_its_input_is_seen_is_said_when_whoever_pulls_knows():
-    """An interleave would keep what was said before: one element at a time, for the whole pass."""
+    """An interleave would keep the earlier answer: one element at a time, for the whole iteration."""
     found = []
     with ps.Dataset.range(10_000).map(lambda x: x).prefetch(4).iterator() as elements:
         next(elements)
         held_when_full(elements)
         segment = elements._run.root
-        segment._known, segment._pulling = False, True  # as a worker that has just begun
+        segment._known, segment._pulling = False, True  # like a worker that has just started
         asking = threading.Thread(target=lambda: found.append(segment.seen_below))
         asking.start()
         asking.join(0.01)
@@ -257,7 +257,7 @@ def test_the_recorder_sees_what_workers_did():
 
 
 class Reads:
-    """How many inputs are read at once; each waits until `together` have met, or nobody else can come."""
+    """Counts parallel reads of inputs. Each waits until `together` have met, or no more can come."""
 
     def __init__(self, together):
         self.barrier = threading.Barrier(together)
@@ -286,17 +286,17 @@ def test_an_interleave_reads_as_many_inputs_at_once_as_it_was_told(at_once):
 
 
 def test_inputs_are_opened_and_read_before_their_turn():
-    """With a cycle of one the second input is begun while the first has not ended: else this hangs."""
+    """With a cycle of one, the second input starts before the end of the first. Otherwise this hangs."""
     reads = Reads(2)
     ds = ps.Dataset.range(4).interleave(reads.input, cycle_length=1, num_parallel_calls=2)
     assert [int(x) for x in ds] == [0, 1, 2, 3]
 
 
-# -- one segment by itself: no worker comes but who says so here, and nobody waits for long
+# -- one segment alone: only workers of the test, and no long waits
 
 
 class Below(Stage):
-    """What a segment pulls from: says whether somebody sees what it does, and how often it was asked."""
+    """The input of a segment: reports whether its effects are observable, and counts requests."""
 
     def __init__(self, *, seen=False, seen_below=False, inputs=()):
         super().__init__("below", inputs)
@@ -323,11 +323,11 @@ class Below(Stage):
 
 
 def nothing(*given):
-    """What happens meanwhile: nothing."""
+    """Do nothing in the meantime."""
 
 
 class Pieces(Work):
-    """Results of so many bytes each, or failures; each takes three inputs. `pulling` and `making` happen meanwhile."""
+    """Results of a given number of bytes, or failures; each takes three inputs. Calls `pulling` and `making`."""
 
     label, where = "pieces", None
 
@@ -386,7 +386,7 @@ class Pieces(Work):
 
 
 class Looks:
-    """In the place of a driver: how often it was told to look, and how patient it was."""
+    """Replaces a driver: counts the requested checks, and records its patience."""
 
     def __init__(self, total=1 << 20, *, given=True):
         self.due, self.looks, self.patiences, self.asked = float("inf"), 0, [], 0
@@ -405,7 +405,7 @@ class Looks:
 
 
 class Limit:
-    """A window of so many bytes."""
+    """A window of a given number of bytes."""
 
     def __init__(self, limit):
         self.limit, self.asked = limit, []
@@ -418,7 +418,7 @@ class Limit:
 
 
 def alone(work, *, limit=1 << 20, at_most=None, parallelism=1, reads=False, ordered=True, driver=None, **more):
-    """A segment whose pool has no threads; `at_most` is the bound of its lane's gate."""
+    """Build a segment whose pool has no threads; `at_most` is the bound of its lane's gate."""
     scheduler = Scheduler(1)
     scheduler.serve = nothing
     knobs = Knobs(at_most or parallelism)
@@ -429,20 +429,20 @@ def alone(work, *, limit=1 << 20, at_most=None, parallelism=1, reads=False, orde
 
 @pytest.fixture
 def patient(monkeypatch):
-    """Nobody looks after a while whether a wake-up has been missed."""
+    """Disable the check for missed wake-ups."""
     monkeypatch.setattr(segment_module, "PATIENCE", 1000 * SECONDS)
 
 
 @pytest.fixture
 def worker():
-    """The test is a worker."""
+    """Make the test a worker."""
     counts_as_worker(True)
     yield
     counts_as_worker(False)
 
 
 def answered(ask, *, worker=False):
-    """What another thread finds, once it has."""
+    """Return the result of another thread once it has one."""
     found = SimpleQueue()
 
     def asks():
@@ -457,7 +457,7 @@ def answered(ask, *, worker=False):
 
 
 def asleep(lot):
-    """Released by each who goes to sleep there: whoever takes the lock then finds it asleep."""
+    """Return a semaphore that each worker releases when it goes to sleep there, while it holds the lock."""
     slept, park = threading.Semaphore(0), lot.park
 
     def parked(token, timeout=None):
@@ -469,7 +469,7 @@ def asleep(lot):
 
 
 def wakes(lot, act):
-    """Whether one that sleeps there is woken by an act."""
+    """Return True if an act wakes a worker that sleeps there."""
     token = new_token()
     lot.register(token)
     act()
@@ -546,7 +546,7 @@ def test_of_what_is_wanted_ahead_by_number_results_are_handed_over_one_by_one():
     segment.keep_ahead(3)
     assert [segment.step() for _ in range(4)] == [True] * 3 + [False]
     assert segment.make(9).size == 1
-    assert segment.step()  # as many as before are ahead of the one that is taken
+    assert segment.step()  # the number of elements before the taken one is unchanged
 
 
 def test_where_pulling_is_the_work_its_time_is_that_of_the_work():
@@ -582,7 +582,7 @@ def test_one_worker_pulls_at_a_time_and_as_many_make_as_may(parallelism, at_most
 
 
 def test_a_worker_that_another_has_overtaken_does_nothing():
-    """Of the segment itself, or of another one at the gate that both have."""
+    """At the segment itself, or at another one with the same gate."""
     for where in ("segment", "gate"):
         segment = alone(Pieces())
         if where == "gate":
@@ -628,7 +628,7 @@ def test_the_driver_looks_when_it_is_time():
     segment.step()
     assert segment._driver.looks == 1
     segment.make(1)
-    assert segment._driver.looks == 1  # nobody waited
+    assert segment._driver.looks == 1  # no worker waited
     segment.step()
     segment.step()
     segment.make(1)
@@ -649,7 +649,7 @@ def test_a_segment_begins_with_what_its_lane_has_learnt():
 
 
 def test_so_much_is_made_ahead_as_there_is_room_for():
-    for given, made in ((True, 2), (False, 3)):  # of a budget that was given one more has to fit
+    for given, made in ((True, 2), (False, 3)):  # with a given budget, one more has to fit
         segment = alone(Pieces([8] * 9), limit=20, driver=Looks(given=given))
         filled = [segment.step() for _ in range(5)]
         assert filled == [True] * made + [False] * (5 - made)
@@ -680,7 +680,7 @@ def test_there_is_always_room_for_one_result_and_for_what_it_lacks():
 
 
 def test_so_many_elements_are_made_ahead_as_were_asked_for():
-    for most, made in ((2, 2), (0, 1), (-1, 5)):  # one where nobody has any: who asks waits for it
+    for most, made in ((2, 2), (0, 1), (-1, 5)):  # one if there is none: the consumer waits for it
         segment = alone(Pieces([8] * 9), max_elements=most)
         assert [segment.step() for _ in range(5)] == [True] * made + [False] * (5 - made)
 
@@ -703,7 +703,7 @@ def test_of_what_is_seen_so_much_is_made_ahead_as_is_wanted():
 
 @pytest.mark.parametrize(("inputs", "made"), [(1, 3), (3, 4)])
 def test_what_is_in_the_making_counts_as_made_but_for_one_element_of_each_worker(inputs, made):
-    """Three are in the making, of those that one result takes."""
+    """Three are in progress, of the elements that one result takes."""
     work, found = Pieces([8] * 9, below=Below(seen=True)), []
     work.inputs, work.making = inputs, lambda ticket: ticket or found.extend(segment.step() for _ in range(6))
     segment = alone(work, parallelism=2)
@@ -771,12 +771,12 @@ def test_what_no_element_is_to_blame_for_ends_the_pass():
             assert work.observed == []
             with pytest.raises(raised):
                 segment.make(1)
-            with pytest.raises(Aborted):  # nobody takes it for an end
+            with pytest.raises(Aborted):  # it is not mistaken for an end
                 segment.make(1)
 
 
 def test_an_error_behind_a_task_ends_the_pass_too():
-    """In an instrument of the user's, say: nobody would hear that the task is done."""
+    """In a user's instrument, for example: otherwise no thread would learn that the task is done."""
 
     def fails(*given):
         raise ValueError("behind")
@@ -829,12 +829,12 @@ def test_who_waits_for_a_result_is_woken_when_there_is_one_to_take_and_at_the_en
 
 def test_who_waits_for_something_to_do_is_woken_by_everything():
     def making(ticket):
-        found.append(token.acquire(blocking=False))  # another may pull
+        found.append(token.acquire(blocking=False))  # another worker may pull
         segment._changed.register(token)
 
     found, token = [], new_token()
     segment = alone(Pieces([8], making=making))
-    assert not segment.seen_below  # known, and so no news to the one who sleeps
+    assert not segment.seen_below  # known, so no news for the sleeping worker
     segment._changed.register(token)
     segment.step()
     assert found == [True]
@@ -850,17 +850,17 @@ def test_whether_its_input_is_seen_is_looked_up_once_and_again_when_something_is
     below.looking = lambda: runnable.append(segment.runnable())
     runnable = []
     assert [segment.seen_below, segment.seen_below] == [False, False]
-    assert (below.asked, runnable) == (1, [False])  # nobody pulls meanwhile
+    assert (below.asked, runnable) == (1, [False])  # no worker pulls in the meantime
     assert segment.runnable()
     look = Stage.latest_look
     segment.step()
-    assert Stage.latest_look is look  # nothing new
+    assert Stage.latest_look is look  # no change
     segment.step()
     assert below.asked == 2  # nothing has changed since
     below.is_seen_below = True
     below.look_again()
     look = Stage.latest_look
-    assert not segment.seen_below  # as it was
+    assert not segment.seen_below  # unchanged
     segment.step()
     assert Stage.latest_look is not look
     assert segment.seen_below
@@ -878,7 +878,7 @@ def test_whether_its_input_is_seen_is_not_waited_for_where_it_may_never_be_known
         with monkeypatch.context() as patched:
             below = Below()
             segment = alone(Pieces(below=below))
-            segment._pulling = True  # as a worker that does not come back
+            segment._pulling = True  # like a worker that does not return
             if end == "patience":
                 patched.setattr(segment_module, "PATIENCE", 0.0)
                 assert segment.seen_below
@@ -952,7 +952,7 @@ def test_who_has_waited_for_long_has_others_look(patient):
 
 def test_who_waits_hears_that_the_run_is_closed(patient):
     segment = alone(Pieces())
-    segment.counts.enter()  # whatever a worker is still at
+    segment.counts.enter()  # like a worker that is still at work
     slept = asleep(segment._arrived)
     answer = answered(lambda: segment.make(1))
     assert slept.acquire(timeout=SECONDS)
@@ -963,7 +963,7 @@ def test_who_waits_hears_that_the_run_is_closed(patient):
 def test_a_worker_that_waits_for_a_result_makes_it(patient, worker):
     segment = alone(Pieces())
     assert all_of(segment) == [0, 1, 2]
-    assert segment._driver.asked == 0  # and did not sleep
+    assert segment._driver.asked == 0  # it did not sleep
     assert segment.counts.sums().inputs == 9
 
 
@@ -972,7 +972,7 @@ def test_a_worker_that_waits_for_a_result_makes_it(patient, worker):
     [(False, "pulling", 1, 0), (False, "making", 2, 2), (True, "making", 2, 1)],
 )
 def test_a_worker_sleeps_while_others_are_at_all_that_it_may_do(patient, seen, when, parallelism, pulled):
-    """It counts as one that waits meanwhile, and pulls nothing more of what somebody sees."""
+    """It counts as waiting, and pulls no more observable elements."""
 
     def meanwhile(*given):
         if threading.current_thread() is threading.main_thread():
@@ -1089,7 +1089,7 @@ def test_where_it_stands_is_told_without_waiting_for_workers_where_order_is_kept
 
 
 class Taken:
-    """A lock that notes whether it was taken."""
+    """A lock that records whether it was taken."""
 
     taken = False
 
@@ -1136,7 +1136,7 @@ def test_a_worker_that_closes_leaves_the_rest_to_the_last_one_inside(worker):
     segment.step()
     assert (closed, work.closed) == ([0, 0], 1)
     work = Pieces()
-    alone(work).close()  # nobody is inside
+    alone(work).close()  # no worker is inside
     assert work.closed == 1
 
 

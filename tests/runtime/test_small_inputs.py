@@ -1,4 +1,4 @@
-"""Interleaves over many small inputs: read together and woven, and no worker for what takes no time."""
+"""Interleaves over many small inputs: read together and woven, without a worker for quick work."""
 
 import itertools
 import random
@@ -140,7 +140,7 @@ def test_workers_read_inputs_that_each_wait_for_a_short_time(monkeypatch, tmp_pa
 
 @pytest.fixture
 def remembers(monkeypatch, tmp_path):
-    """As outside of tests: a pass begins with what the one before it has found."""
+    """Enable remembering, which tests disable: an iteration starts with the results of the previous one."""
     monkeypatch.setenv("PENSTOCK_REMEMBER", "1")
     monkeypatch.setattr(remembered, "cache_folder", lambda name: tmp_path / "remembered" / name)
     monkeypatch.setattr(remembered, "_quick", {})
@@ -164,8 +164,8 @@ def test_a_pass_begins_with_what_the_inputs_of_the_one_before_it_took(monkeypatc
         read.clear()
         assert list(dataset) == wanted
         counts.append(len(read))
-    assert 4 <= counts[0] < 40  # those of the first cycle, and what is opened ahead of its turn
-    assert counts[1:] == [0, 39, 40]  # the first one, by which it turns out, has been read then
+    assert 4 <= counts[0] < 40  # those of the first cycle, and inputs opened ahead
+    assert counts[1:] == [0, 39, 40]  # the first input, which shows the pace, has been read by then
 
 
 def test_what_a_pass_has_found_is_nothing_to_another_data_set_nor_where_nothing_is_kept(monkeypatch, remembers):
@@ -190,7 +190,7 @@ def test_an_input_that_a_worker_took_over_continues_at_every_step(monkeypatch, t
 
 @pytest.fixture
 def woven(monkeypatch):
-    """How many inputs were read together, each time, on a machine so quick that no time passes."""
+    """Return the numbers of inputs that were read together, with a clock that stands still."""
     found = []
     small = inner_inputs.InnerInputs.small
 
@@ -207,7 +207,7 @@ def woven(monkeypatch):
 
 
 def in_turn(counts, cycle, length):
-    """The elements (input, number in it) as slots give them in turn, one by one."""
+    """Return the elements (input, number in it) in the order of the slots, one by one."""
     slots, following, turn, found = [None] * cycle, 0, 0, []
     while following < len(counts) or any(slot is not None for slot in slots):
         if slots[turn] is None and following < len(counts):
@@ -224,7 +224,7 @@ def in_turn(counts, cycle, length):
 
 
 def given(dataset, state=None, most=None, executor="inline"):
-    """Elements and failures, as far as they are asked for, and the state behind them."""
+    """Return the requested elements and failures, and the state after them."""
     found = []
     with dataset.iterator(executor=executor) as elements:
         if state is not None:
@@ -399,7 +399,7 @@ def test_an_input_that_stays_open_keeps_no_others_in_memory(woven, monkeypatch, 
 
 
 def test_what_all_slots_have_at_hand_is_put_together_in_a_few_goes(monkeypatch):
-    """And not a round at a time, which looks at all slots each time."""
+    """One round at a time would check all slots each time."""
     goes = []
     put_together = interleave.InterleaveStage._put_together
     monkeypatch.setattr(interleave.InterleaveStage, "_may_weave", lambda stage: False)

@@ -1,4 +1,4 @@
-"""What the system says about who runs: idle processors, and threads that wait for one."""
+"""The system's reports on load: idle processors, and threads that wait for one."""
 
 import os
 import sys
@@ -61,7 +61,7 @@ def test_of_a_thread_that_has_ended_nothing_is_said():
     thread = threading.Thread(target=lambda: made.append(Queued()))
     thread.start()
     thread.join()
-    while Path(f"/proc/self/task/{thread.native_id}").exists():  # `join` is back a little before
+    while Path(f"/proc/self/task/{thread.native_id}").exists():  # `join` returns a little earlier
         os.sched_yield()
     assert made[0].seconds() == 0.0
 

@@ -1,4 +1,4 @@
-"""The interpreter's switch interval, while a pass wants it shorter."""
+"""The interpreter's switch interval while an iteration wants a shorter one."""
 
 import sys
 import threading
@@ -15,7 +15,7 @@ from penstock.runtime.machine.switching import SEEN, SHORT, Switching
 
 @pytest.fixture(autouse=True)
 def interval(monkeypatch):
-    """As in a process without another pass: those of other tests may not have been collected yet."""
+    """Reset the interval. Iterations of other tests may not have been collected yet."""
     monkeypatch.setattr(switching, "_OPEN", {})
     monkeypatch.setattr(switching, "_SET", [])
     before = sys.getswitchinterval()
@@ -105,7 +105,7 @@ def test_a_pass_without_autotune_leaves_it_alone():
 
 def test_a_pass_that_is_collected_while_another_ends_leaves_nothing(monkeypatch):
     class Wishes(dict):
-        """Who looks at them collects garbage: a pass that was abandoned."""
+        """Reading them collects garbage: an abandoned iteration."""
 
         abandoned = None
 
@@ -137,14 +137,14 @@ def test_a_wish_is_not_changed_by_waits_and_a_closed_pass_wants_nothing():
 def test_workers_that_wait_for_each_other_leave_it_alone():
     made = opened(None)
     for _ in range(9):
-        made.waited(0.005, outside=0.2)  # cores: the loop that takes elements
+        made.waited(0.005, outside=0.2)  # cores: the consumer's loop
     assert sys.getswitchinterval() == near(0.005)
     for _ in range(3):
         made.waited(0.005, outside=0.4)  # another thread
     assert sys.getswitchinterval() == near(SHORT)
     for _ in range(10):
         assert sys.getswitchinterval() == near(SHORT)
-        made.waited(0.005, outside=0.2)  # which has ended
+        made.waited(0.005, outside=0.2)  # the thread has ended
     assert sys.getswitchinterval() == near(0.005)
     made.close()
 
@@ -177,8 +177,8 @@ def test_what_a_thread_computes_is_counted_outside_unless_it_is_a_worker():
 
 def test_cores_are_those_of_the_threads_there_are():
     first, second = threading.Thread(), threading.Thread()
-    assert share({first: 3.0}, {first: 2.0, second: 9.0}, 2.0) == 0.5  # one that has ended takes nothing away
-    assert share({first: 3.0, second: 1.0}, {first: 3.0}, 2.0) == 0.5  # one that has begun
+    assert share({first: 3.0}, {first: 2.0, second: 9.0}, 2.0) == 0.5  # an ended thread does not reduce the share
+    assert share({first: 3.0, second: 1.0}, {first: 3.0}, 2.0) == 0.5  # a new thread
 
 
 def test_where_the_system_does_not_count_nothing_is_known(monkeypatch, tmp_path):

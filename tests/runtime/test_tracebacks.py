@@ -1,4 +1,4 @@
-"""Tracebacks of errors that leave an iterator: the user's lines, one behind the other."""
+"""Tracebacks of errors that leave an iterator: the user's lines, one after the other."""
 
 import pdb
 import subprocess

@@ -1,4 +1,4 @@
-"""Functions that worker processes cannot take in: who chose that they should, and what becomes of the run."""
+"""Functions that worker processes cannot load: the choice of the executor, and the result of the run."""
 
 import sys
 import types
@@ -21,7 +21,7 @@ from penstock.runtime.transform_runner import TransformRunner
 
 @pytest.fixture
 def plus_one(monkeypatch):
-    """A function of a module that only this process has, as of a script that was loaded by its path."""
+    """A function of a module that only this process has, like a script that was loaded by its path."""
     module = types.ModuleType("only_here")
     exec("def plus_one(x):\n    return x + 1", vars(module))
     monkeypatch.setitem(sys.modules, "only_here", module)
@@ -54,7 +54,7 @@ def test_no_step_goes_over_it_as_if_an_element_had_failed(plus_one, parallel):
     inner = ps.Dataset.range(3).interleave(lambda x: ds, num_parallel_calls=parallel)
     for each in (ds, ds.ignore_errors(), inner.ignore_errors(), ds.batch(2, num_parallel_calls=2).ignore_errors()):
         elements = iter(each)
-        for _ in range(3):  # nor is it an end
+        for _ in range(3):  # it is not an end either
             with pytest.raises(ps.errors.FailedPreconditionError, match="could not be set up in a worker process"):
                 next(elements)
 

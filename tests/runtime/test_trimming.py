@@ -1,4 +1,4 @@
-"""What passes have freed goes back to the system once none runs, and `memory()` counts it until then."""
+"""Freed memory goes back to the system when no iteration runs; `memory()` counts it until then."""
 
 import subprocess
 import sys
@@ -56,7 +56,7 @@ main()
 
 
 def test_freed_memory_goes_back_when_no_pass_runs():
-    """In a process of its own: other passes here have heaps, and somebody who gives them back."""
+    """In a separate process: iterations of other tests have heaps, and other code trims them."""
     done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 

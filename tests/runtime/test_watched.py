@@ -1,4 +1,4 @@
-"""Time limits in threads: the element that hangs fails in its place, all others are exact, nothing waits for it."""
+"""Time limits in threads: a hanging element fails in its place, all others are exact, nothing waits for it."""
 
 import gc
 import threading
@@ -17,7 +17,7 @@ from penstock.physical.transform import MapTransform, run_all
 from penstock.runtime.transform_runner import watched
 
 SECONDS = 30
-SHORT = 0.05  # seconds: what hangs never ends, and what does not hang takes none
+SHORT = 0.05  # seconds: hanging functions never end, and others take no time
 
 
 def mapped(function):
@@ -55,7 +55,7 @@ def helpers():
 
 
 def assert_no_helper_stays():
-    gc.collect()  # failures hold the frames they came through
+    gc.collect()  # failures reference the frames of their tracebacks
     for thread in helpers():
         thread.join(SECONDS)
     assert helpers() == []
@@ -183,7 +183,7 @@ def test_the_callers_context_is_seen():
 
 
 def test_memory_offered_is_not_written_to():
-    """An abandoned thread would write to it when somebody else's result is there."""
+    """An abandoned thread would otherwise write to it after it has another result."""
 
     def offered(leaf):
         raise AssertionError("offered")
@@ -195,7 +195,7 @@ def test_memory_offered_is_not_written_to():
 
 
 def test_a_pass_inside_a_function_has_workers():
-    """All workers of the pool wait for watched functions, each of which waits for a pass that needs workers."""
+    """All workers of the pool wait for watched functions, each of which waits for an iteration that needs workers."""
     inner = ps.Dataset.range(4).map(lambda x: x if x % 2 else x + 1, 2)
     run = watched(run_all, SECONDS)
 

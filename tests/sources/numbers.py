@@ -1,4 +1,4 @@
-"""Access by number agrees with the pass, failures included."""
+"""Access by number gives the same as an iteration, including failures."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from tests.sources.passes import assert_equal, everything
 
 
 def given_at(source, indices):
-    """Elements and errors that `pieces_at` gives."""
+    """Return the elements and errors of `pieces_at`."""
     found = []
     for piece in source.pieces_at(np.array(indices, np.int64)):
         found += [piece] if isinstance(piece, Exception) else piece.elements()
@@ -14,7 +14,7 @@ def given_at(source, indices):
 
 
 def everything_by_number(dataset):
-    """What one pass gives, checked to be the same by number: `len`, any order, ranges."""
+    """Return the elements of one iteration; check that access by number gives the same: `len`, any order, ranges."""
     source = dataset._plan.source
     wanted = everything(dataset)
     assert source.cardinality >= 0
@@ -33,7 +33,7 @@ def everything_by_number(dataset):
 
 
 def everything_uncounted(dataset):
-    """What one pass gives over files of which one cannot be counted: whatever asks for numbers raises its failure."""
+    """Iterate over files of which one cannot be counted; access by number raises its failure."""
     source = dataset._plan.source
     wanted = everything(dataset)
     assert source.cardinality == dataset.cardinality() == -2

@@ -1,4 +1,4 @@
-"""A pass over a source: elements, and failures in their places, however much is asked for and wherever it resumes."""
+"""Iterations over a source: elements, and failures in their places, for any request size and any resume."""
 
 import json
 
@@ -6,7 +6,7 @@ from penstock.testing import assert_same_elements
 
 
 def drained(reader, want):
-    """Elements and errors in their order, and the position behind each Block or error."""
+    """Return elements and errors in their order, and the position after each Block or error."""
     found, positions = [], [(0, reader.position())]
     while True:
         try:
@@ -39,9 +39,9 @@ def everything(dataset):
 
 
 def everything_of(source):
-    """What one pass over a source gives; checked to be the same however it is read and wherever it resumes.
+    """Return the elements of one iteration; check that they are the same for any request size and any resume.
 
-    That is at every element, or, of more than a hundred, at two dozen.
+    The resumes are at every element, or at two dozen of more than a hundred.
     """
     wanted, _ = drained(source.open(), 1000)
     many = len(wanted) > 100
@@ -58,5 +58,5 @@ def everything_of(source):
 
 
 def kinds(found):
-    """Elements as they are, errors as their class and offset."""
+    """Return elements unchanged, errors as their class and offset."""
     return [(type(item).__name__, item.context.offset) if isinstance(item, Exception) else item for item in found]

@@ -1,4 +1,4 @@
-"""Shards of MosaicML Streaming and LitData: files that their own writers made, and small ones written by hand."""
+"""Shards of MosaicML Streaming and LitData: files of their own writers, and small ones written by hand."""
 
 import hashlib
 import json
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-WRITTEN = Path(__file__).parents[1] / "data" / "shards.tar.gz"  # by mosaicml-streaming 0.13.0 and litdata 0.2.76
+# written by mosaicml-streaming 0.13.0 and litdata 0.2.76
+WRITTEN = Path(__file__).parents[1] / "data" / "shards.tar.gz"
 
 
 def unpack_written(folder):
@@ -18,7 +19,7 @@ def unpack_written(folder):
 
 
 def shard_of(samples, header=b""):
-    """A shard in the layout of both formats."""
+    """Return a shard in the layout of both formats."""
     ends = np.cumsum([4 * (len(samples) + 2) + len(header), *map(len, samples)])
     return np.array([len(samples), *ends], np.uint32).tobytes() + header + b"".join(samples)
 
@@ -56,7 +57,7 @@ def write_mds(folder, columns, rows, per_shard=25, pack=None, **changes):
 
 
 def spec_of(nest):
-    """The treespec of a nest, as torch writes it."""
+    """Return the treespec of a nest, as torch writes it."""
     if isinstance(nest, dict):
         parts = [spec_of(part) for part in nest.values()]
         return {"type": "builtins.dict", "context": json.dumps(list(nest)), "children_spec": parts}

@@ -1,4 +1,4 @@
-"""ArrayRecordDataset: records by number, resumes, and files that are damaged."""
+"""ArrayRecordDataset: records by number, resumes, and damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of CSV files: as TensorFlow reads them, the plain parser and the compiled one alike."""
+"""Rows of CSV files: like TensorFlow, with the plain parser and the compiled one."""
 
 import csv as python_csv
 import gzip
@@ -27,7 +27,7 @@ QUOTE = ord('"')
 
 @pytest.fixture(params=["plain", "arrow"])
 def rows_of(request, tmp_path, monkeypatch):
-    """What a data set over a file of this content gives: elements, and (class, offset) of failures."""
+    """Return the elements of a file with this content, and (class, offset) of failures."""
     monkeypatch.setattr(csv, "LEAST", 1 if request.param == "arrow" else 1 << 40)
 
     def read(content, record_defaults, **options):
@@ -42,7 +42,7 @@ def wrong(*offsets):
     return [("InvalidArgumentError", offset) for offset in offsets]
 
 
-# What TensorFlow 2.21 gives for the same file.
+# TensorFlow 2.21's result for the same file
 OF_TENSORFLOW = {
     "plain": (b"1,2.5,abc\n2,,d\n", [INT, FLOAT(0.5), b""], {}, [(1, 2.5, b"abc"), (2, 0.5, b"d")]),
     "line ends": (
@@ -116,7 +116,7 @@ def test_nan_is_read(rows_of):
 
 
 def test_a_row_with_text_behind_a_quote_ends_with_its_line(rows_of):
-    """tf.data reads on to the next quote in front of a delimiter, over whole rows."""
+    """tf.data reads on to the next quote before a delimiter, over whole rows."""
     assert rows_of(b'"a"b,c\n"x","y"\nd,e\n', [b"", b""]) == [*wrong(0), (b"x", b"y"), (b"d", b"e")]
 
 
@@ -189,7 +189,7 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("csv") / "a.csv.gz"
 
 
-# -- Arrow against the plain parser, the plain one against Python's own
+# -- Arrow compared with the plain parser, the plain parser with Python's
 
 fields = st.text(st.sampled_from('ab1",\r\n.-e é'), max_size=6)
 pieces = st.sampled_from([b"a", b"bc", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b",,", b'"a,b"', b'"a,\nb"'])
@@ -204,7 +204,7 @@ def test_well_formed_text_is_read_as_by_python(rows, end):
 
 
 def cut(content, final=True, quote=QUOTE):
-    """The fields of all rows, and what is wrong with each."""
+    """Return the fields of all rows, and the fault of each."""
     at, found = 0, []
     while at < len(content) and (row := plain_row(memoryview(content), at, ord(","), quote, final=final)) is not None:
         found.append((row.fields, row.status))
@@ -259,7 +259,7 @@ layouts = st.sampled_from(
 @given(st.lists(st.tuples(padded, texts, padded, st.integers(1, 40)), min_size=1, max_size=12), dtypes, layouts)
 @settings(max_examples=300)
 def test_where_arrow_reads_rows_it_reads_what_the_plain_parser_does(rows, dtype, layout):
-    """All of these lines, and the first alone; three fields each, but for a few."""
+    """Check all of these lines, and the first one alone; most have three fields each."""
     lines = [b",".join([first, text, last, text][: 3 if cut > 4 else cut]) for first, text, last, cut in rows]
     number, required = CsvColumn(np.dtype(dtype), np.dtype(dtype).type(7)), CsvColumn(np.dtype(dtype))
     columns = [number, CsvColumn(bytes, b"none"), required]
@@ -293,7 +293,7 @@ def assert_same_columns(found, wanted):
 
 @pytest.mark.parametrize("select", [None, (0, 1)])
 def test_rows_that_arrow_cannot_read_do_not_send_their_neighbours_to_the_plain_parser(select):
-    """Numbers written oddly, in error or missing, rows of too many fields: Arrow reads the chunk that holds them."""
+    """Rows with unusual, wrong or missing numbers, or too many fields: Arrow still reads the rest of their chunk."""
     lines = [f"{i},{i / 7!r}" for i in range(100)]
     for number, line in (
         (3, "+3,+.5"),
@@ -367,7 +367,7 @@ def test_the_limits_of_int64(rows_of, limit):
 
 
 def test_a_float32_is_rounded_once():
-    """These lie so close to the middle of two float32 that the nearest float64 is the middle itself."""
+    """These numbers are so close to the middle of two float32 that the nearest float64 is the middle itself."""
     middle = (2.0**24 + 1) * 2.0**10  # between two float32; the even one is below
     below, above = 2.0**34, (2.0**24 + 2) * 2.0**10
     text = f"{int(middle)}"
@@ -380,7 +380,7 @@ def test_a_float32_is_rounded_once():
     assert plain_float(b"1.401298464324817e-45", single=True) == 2.0**-149
     assert plain_float(b"7.006492321624085354618e-46", single=True) == 0.0  # just below half of the least
     assert plain_float(b"7.006492321624085354619e-46", single=True) == 2.0**-149  # just above
-    most = 2**128 - 2**103  # the middle between the largest float32 and what would follow it
+    most = 2**128 - 2**103  # the middle between the largest float32 and the number after it
     assert plain_float(f"{most}".encode(), single=True) == math.inf
     assert plain_float(f"{most - 1}".encode(), single=True) == float(np.finfo(np.float32).max)
 

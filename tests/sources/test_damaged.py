@@ -1,4 +1,4 @@
-"""Damaged files of every format, by the tables of the storm, and the hostile ones that chance does not find."""
+"""Damaged files of every format, from the storm's tables, and hostile files that random damage does not find."""
 
 import gzip
 import importlib
@@ -27,7 +27,7 @@ COUNT = 3000 if os.environ.get("HYPOTHESIS_PROFILE") == "search" else 20  # muta
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory):
-    """A process of bounded memory, which may die or hang without these tests doing so."""
+    """Start a process of bounded memory, which may die or hang without ending these tests."""
     found = Worker(tmp_path_factory.mktemp("damaged"))
     yield found
     found.kill()
@@ -40,11 +40,11 @@ def test_mutants_give_elements_and_documented_errors(name, worker):
     assert sound < COUNT or formats()[name].heals or formats()[name].any_bytes
 
 
-# -- what a file states
+# -- statements of a file about its content
 
 
 def places(dataset):
-    """The places of a pass with their errors, which have to be documented ones that name the file."""
+    """Return the places of an iteration with its errors, which have to be documented and name the file."""
     found = positions(dataset)
     for item in found:
         assert isinstance(item, PenstockError) or not isinstance(item, Exception), repr(item)
@@ -60,7 +60,7 @@ def test_nothing_is_reserved_for_a_count_below_nothing():
 
 
 def test_one_bit_of_an_arrow_file_does_not_stop_the_pass_for_ever(tmp_path):
-    """A bit of a length inside of a packed batch: its size is below nothing."""
+    """A flipped bit of a length inside a packed batch makes its size negative."""
     table = pa.table({"id": list(range(200)), "s": [str(i) for i in range(200)]})
     path = tmp_path / "a.arrow"
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -81,7 +81,7 @@ def test_one_bit_of_an_arrow_file_does_not_stop_the_pass_for_ever(tmp_path):
 
 
 def test_places_inside_an_arrow_file_that_go_backwards_are_damage(tmp_path):
-    """Arrow itself looks at the first and the last of them only."""
+    """Arrow itself checks only the first and the last of them."""
     path = tmp_path / "a.arrow"
     table = pa.table({"s": pa.array(["ab", "cd", "ef"]), "l": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int8()))})
     with pa.ipc.new_file(str(path), table.schema) as writer:
@@ -155,7 +155,7 @@ READERS = {
 
 @pytest.mark.parametrize("module", READERS)
 def test_what_nobody_foresaw_in_a_row_is_the_failure_of_that_row(module, tmp_path, monkeypatch):
-    """Whatever a parser raises for a stretch of rows: the row that it raises for has failed, and no other."""
+    """For any exception of a parser in a stretch of rows: the row with the fault fails, and no other."""
     reader = importlib.import_module(f"penstock.sources.{module}")
     kind, method = READERS[module]
     parsed = getattr(getattr(reader, kind), method)
@@ -205,7 +205,7 @@ def test_a_number_without_end_is_no_integer_of_a_query(tmp_path):
 
 
 def test_rows_in_front_of_a_damage_of_a_database_all_come(tmp_path, monkeypatch):
-    """However many are asked for at a time."""
+    """For any request size."""
     connection = sqlite3.connect(tmp_path / "a.db")
     connection.execute("CREATE TABLE t (a INTEGER, b TEXT)")
     connection.executemany("INSERT INTO t VALUES (?, ?)", [(i, "x" * 50) for i in range(1000)])
@@ -275,7 +275,7 @@ def test_a_zip_member_that_states_more_bytes_than_the_file_has(tmp_path):
 
 @pytest.mark.parametrize("size", [b"-0000001000\0", b"+0000001000\0", b"0_000001000\0", b"00000x01000\0"])
 def test_a_tar_size_has_digits_only(size, tmp_path):
-    """A size below nothing led back to the header it stood in."""
+    """A negative size would lead back to its own header."""
     member = tarfile.TarInfo("a.txt")
     head = bytearray(member.tobuf(tarfile.USTAR_FORMAT)[:512])
     head[124:136] = size

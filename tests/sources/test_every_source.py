@@ -1,6 +1,6 @@
-"""What `Source`, `Reader` and `IndexedSource` promise, of every source that there is.
+"""The contract of `Source`, `Reader` and `IndexedSource`, for every source.
 
-Those of files are listed in tests/storm/formats.py, where they are damaged, too; those in memory below.
+tests/storm/formats.py lists the sources of files, which it also damages. Those in memory are below.
 """
 
 import contextlib
@@ -78,7 +78,7 @@ def _of_files(one: Format, folder: Path) -> ps.Dataset:
 
 
 def _made() -> dict[str, Callable[[Path], ps.Dataset]]:
-    kept = ("cache", "snapshot", "example")  # what they read from is a range, or one element
+    kept = ("cache", "snapshot", "example")  # their input is a range, or one element
     found = {name: partial(_of_files, one) for name, one in formats().items() if not name.startswith(kept)}
     return found | {name: lambda folder, make=make: make() for name, make in IN_MEMORY.items()}
 
@@ -95,7 +95,7 @@ def dataset(name, tmp_path):
 
 
 def first(source, count, position=None):
-    """Some elements from a position on, fewer at the end."""
+    """Return some elements from a position on, fewer at the end."""
     found = []
     with contextlib.closing(source.open(position)) as reader:
         while len(found) < count and (block := reader.read(count - len(found))) is not None:
@@ -105,7 +105,7 @@ def first(source, count, position=None):
 
 @finite
 def test_a_pass_is_the_same_however_it_is_read_and_resumes_at_every_element(dataset):
-    """Where elements have numbers, they are the same by number, too."""
+    """Elements with numbers are the same by number, too."""
     source = dataset._plan.source
     by_number = isinstance(source, IndexedSource)
     found = everything_by_number(dataset) if by_number else everything(dataset)
@@ -131,7 +131,7 @@ def test_a_source_without_end_resumes_at_every_element(dataset):
 @every
 def test_every_element_is_as_the_spec_says(dataset):
     spec = dataset._plan.source.spec
-    if spec is None:  # only reading can tell
+    if spec is None:  # known only after reading
         return
     specs, structure = flatten(spec)
     for element in first(dataset._plan.source, 12):
@@ -184,7 +184,7 @@ def _subclasses(kind):
 
 
 def test_every_source_stands_in_a_table(tmp_path):
-    """One that stands in none is not held to anything above, and its files are never damaged."""
+    """A source in no table is not checked above, and its files are never damaged."""
     for module in pkgutil.iter_modules(sources.__path__, f"{sources.__name__}."):
         importlib.import_module(module.name)
     listed = {}
@@ -197,7 +197,7 @@ def test_every_source_stands_in_a_table(tmp_path):
     }
     if "array record" not in formats():  # the package is not installed
         known -= {kind for kind in known if kind.__name__ == "ArrayRecordSource"}
-    # one stands for a window and is never read, the other is read by one loader of torch's
+    # one is a placeholder for a window and is never read, the other is read by one loader of torch
     known -= {kind for kind in known if kind.__name__ in ("Placeholder", "Drawn")}
     missing = sorted(kind.__name__ for kind in known - set(listed))
     assert missing == [], "add them to tests/storm/formats.py, or to what is in memory"

@@ -10,7 +10,7 @@ import penstock as ps
 from penstock import errors
 from penstock.catalog.spool import key_bytes
 
-NAME = os.fsdecode(b"caf\xe9.txt")  # as ISO 8859-1 writes it
+NAME = os.fsdecode(b"caf\xe9.txt")  # in ISO 8859-1
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_names_that_are_not_utf8_are_parts_of_elements(folder):
 
 
 def test_names_that_are_not_utf8_can_be_printed(folder, monkeypatch):
-    monkeypatch.chdir(folder)  # where a profile writes
+    monkeypatch.chdir(folder)  # folder for profiles
     ds = ps.TextLineDataset(folder / NAME).map(lambda line: line + b"!")
     assert r"caf\udce9.txt" in ds.explain().__str__()
     ds.explain().__str__().encode()

@@ -1,4 +1,4 @@
-"""What all data sets of files share: how files are named, wrong arguments, failures that stand between elements."""
+"""Common properties of all data sets of files: names, wrong arguments, failures between elements."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_the_line_of_a_script_is_no_part_of_the_plan(tmp_path):
 
 
 def drained(dataset, executor):
-    """Elements and failures of a pass."""
+    """Return elements and failures of an iteration."""
     found = []
     with dataset.iterator(epoch=0, executor=executor) as elements:
         while True:
@@ -95,7 +95,7 @@ def test_a_damaged_record_is_one_failure(tmp_path, executor):
     content = bytearray(paths[0].read_bytes())
     content[3 * size + 12] ^= 1  # data
     content[6 * size + 2] ^= 1  # length
-    del content[9 * size + 8 :]  # cut short
+    del content[9 * size + 8 :]  # truncated
     paths[0].write_bytes(content)
     wanted = [b"%d" % i * 5 for i in range(10)]
     damaged = [*wanted]

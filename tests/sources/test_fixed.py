@@ -1,4 +1,4 @@
-"""Files whose records all have one length."""
+"""Files of records with one length."""
 
 import gzip
 

@@ -10,7 +10,7 @@ from penstock.sources.generator import GeneratorSource
 
 
 class Counting:
-    """An iterator that a user has written."""
+    """An iterator of the user."""
 
     def __init__(self):
         self.given = 0

@@ -1,4 +1,4 @@
-"""Image files in directories: which, in which order, with which labels."""
+"""Image files in directories: selection, order and labels."""
 
 import os
 
@@ -14,7 +14,7 @@ from penstock import errors
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two classes whose names sort differently as words and as paths, and what is not an image of a class."""
+    """Write two classes whose names sort differently as words and as paths, and files that are no images of a class."""
     names = ["a/2.PNG", "a/1.jpg", "a/deep/er/0.jpeg", "a-b/1.bmp", "top.png", "a/notes.txt", "a/.hidden.png"]
     for name in [*names, ".git/x.png"]:
         path = tmp_path / "images" / name

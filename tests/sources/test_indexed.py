@@ -1,4 +1,4 @@
-"""Sources in memory, sequences and generators: the same elements however they are read, each failure in its place."""
+"""Sources in memory, sequences and generators: the same elements for any request, each failure in its place."""
 
 import threading
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from penstock.testing import assert_same_elements
 
 
 def plain(found):
-    """Elements as Python values."""
+    """Return elements as Python values."""
     return [map_leaves(lambda leaf: leaf if isinstance(leaf, bytes) else leaf.tolist(), item) for item in found]
 
 
@@ -90,7 +90,7 @@ def test_experimental_from_list_is_the_same():
 
 
 class Squares:
-    """Fails for the numbers in `bad`; counts how often each is fetched."""
+    """Fails for the numbers in `bad`; counts the fetches of each."""
 
     def __init__(self, size, bad=()):
         self.size, self.bad, self.fetched = size, bad, []
@@ -129,7 +129,7 @@ def test_an_element_that_raises_is_one_failure(kind, bad):
 
 
 class Spoiled(RangeSource):
-    """A range of which some elements cannot be read, alone or with others."""
+    """A range with elements that cannot be read, alone or with others."""
 
     bad: ClassVar = ()
 
@@ -196,7 +196,7 @@ def test_elements_are_of_the_kind_of_the_first_wherever_a_pass_begins(kind):
     wanted = [1, 2, ("InvalidTypeError", None), 3, ("InvalidTypeError", None), 4]
     for want in (1, 2, 10):
         for start in range(7):
-            source = ps.Dataset.from_sequence(sequence)._plan.source  # one that has seen nothing yet
+            source = ps.Dataset.from_sequence(sequence)._plan.source  # a source without earlier reads
             assert kinds(drained(source.open(start), want)[0]) == wanted[start:]
     assert kinds(given_at(ps.Dataset.from_sequence(sequence)._plan.source, [2, 5, 0])) == [wanted[2], 4, 1]
 
@@ -259,7 +259,7 @@ def test_a_part_of_a_source_is_what_python_means_by_it(start, stop, step):
 
 
 class Asked(RangeSource):
-    """Neighbours are asked for as neighbours."""
+    """Requests for neighbours come together."""
 
     def rows_at(self, indices):
         raise AssertionError
@@ -324,7 +324,7 @@ def test_an_array_of_another_shape_than_the_signature_is_refused(shape):
 
 
 def told(found):
-    """Elements as they are, failures as the number of their element."""
+    """Return elements unchanged, failures as the number of their element."""
     return [item.context.element if isinstance(item, errors.PenstockError) else item for item in found]
 
 
@@ -377,7 +377,7 @@ def test_a_function_that_makes_no_generator_is_one_failure():
 
 def test_a_slow_generator_hands_over_what_it_has(monkeypatch):
     clock = iter(range(10**6))
-    time = SimpleNamespace(perf_counter=lambda: next(clock) / 1000)  # a millisecond from look to look
+    time = SimpleNamespace(perf_counter=lambda: next(clock) / 1000)  # a millisecond between readings
     monkeypatch.setattr("penstock.sources.generator.time", time)
     reader = GeneratorSource(lambda: iter(range(100))).open()
     sizes = []

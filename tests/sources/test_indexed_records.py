@@ -1,4 +1,4 @@
-"""TFRecord files by number: the same records and damages as the pass of TFRecordDataset gives."""
+"""TFRecord files by number: the same records and damages as in the iteration of TFRecordDataset."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def write(path, count, size=5):
 
 
 def both(files, by_number=everything_by_number):
-    """The elements of the indexed data set, which are those of the other."""
+    """Return the elements of the indexed data set, which equal those of the other."""
     found = by_number(ps.IndexedTFRecordDataset(files))
     assert_equal(found, everything(ps.TFRecordDataset(files)))
     return found

@@ -269,7 +269,7 @@ cut = st.builds(mutated, a_line, st.integers(0, 12), st.binary(max_size=2))
 
 @contextmanager
 def plainly():
-    """Each line is read by `json`."""
+    """Read each line with `json`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_lines, "_NATIVE", SimpleNamespace(loaded=lambda: None))
         yield
@@ -300,7 +300,7 @@ NEST_DEFAULTS = [None, {"i": 4, "in": {"t": b"-\xff", "more": {"l": np.arange(2)
 
 @st.composite
 def a_nest(draw):
-    """A line that is NEST, or differs in what may differ and in what may not."""
+    """Return a line with NEST, or with differences that are allowed and that are not."""
 
     def written(value):
         if not isinstance(value, dict):
@@ -348,7 +348,7 @@ EDGES = """
 
 
 def numbers_of_all_sizes():
-    """Texts of numbers: those at which rounding goes wrong most easily, and many at random."""
+    """Yield texts of numbers: those with the most difficult rounding, and many random ones."""
     draw = random.Random(0)
     yield from EDGES.split()
     yield from (f"{1 << power}.0" for power in range(0, 120, 3))
@@ -361,7 +361,7 @@ def numbers_of_all_sizes():
         small = draw.uniform(-1000, 1000)
         yield f"{small:.{draw.randrange(25)}f}"
         yield f"{draw.getrandbits(draw.randrange(1, 80))}e{draw.randrange(-40, 40)}"
-        exact = Fraction(abs(small)) + Fraction(math.ulp(small)) / 2  # half way to the next
+        exact = Fraction(abs(small)) + Fraction(math.ulp(small)) / 2  # half way to the next number
         digits = draw.choice((0, 0, 1, -1)) + int(exact * 10**60)
         yield f"{digits // 10**60}.{digits % 10**60:060d}"
         whole = draw.getrandbits(53) | 1 << 53  # half way between two float64s above 2**53, where it is odd
@@ -376,7 +376,7 @@ def test_the_kernel_rounds_numbers_as_json_does(tmp_path, kind):
     path.write_text("".join(f'{{"a": {text}}}\n' for text in ["1", *texts]))
     with np.errstate(over="ignore"):
         wanted = assert_same_both_ways(path, {"a": kind(0)}, wants=(5000,))
-    if kind == np.float64:  # which is what Python makes of the text
+    if kind == np.float64:  # Python gets the same from the text
         for text, row in zip(texts, wanted[1:], strict=True):
             assert isinstance(row, Exception) or repr(float(row["a"])) == repr(float(json.loads(text))), text
 
@@ -401,7 +401,7 @@ def test_ordinary_lines_are_read_at_once(tmp_path, monkeypatch, name):
     json_lines._NATIVE.loaded()
     reader = source.open()
     first = reader.read(1)
-    monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", None)  # not called from here on
+    monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", None)  # must not be called from here on
     assert_equal(first.elements() + drained(reader, 100)[0], wanted)
 
 

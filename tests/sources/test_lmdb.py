@@ -1,4 +1,4 @@
-"""LmdbDataset: pairs by number, resumes, files that are damaged or hostile, and the library's own files."""
+"""LmdbDataset: pairs by number, resumes, damaged and hostile files, and the library's own files."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_pages_that_lead_in_a_circle(folder):
 
 
 def test_pages_that_lead_to_one_another_twice_take_no_longer(folder):
-    """A tree of 30 levels, of which each page leads twice to the next, would take years."""
+    """A tree of 30 levels with two references to the next page in each page would take years."""
     content = bytearray(SAMPLE)
     (branch,) = _pages(1)
     for heading in (0, PAGE):  # its size, its levels
@@ -135,7 +135,7 @@ def test_pages_that_lead_to_one_another_twice_take_no_longer(folder):
         for slot in range(2):
             (place,) = struct.unpack_from("<H", page, 16 + 2 * slot)
             struct.pack_into("<HH", page, place, first + level, 0)
-        if level == 29:  # it has no entries
+        if level == 29:  # a page without entries
             struct.pack_into("<H", page, 12, 16)
         if level:
             content += page

@@ -1,4 +1,4 @@
-"""make_csv_dataset: batches of columns by name, types found in the files."""
+"""make_csv_dataset: batches of columns by name, with types inferred from the files."""
 
 import gzip
 

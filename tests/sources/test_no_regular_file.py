@@ -1,4 +1,4 @@
-"""Files of the system that say they have no bytes are read; what can be read only once is refused, not waited for."""
+"""Special files that report no bytes are read. Files that can be read only once are refused, without a wait."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Slices of `.npy` and `.npz` files: as numpy's own loader gives them, by pass and by number."""
+"""Slices of `.npy` and `.npz` files: equal to numpy's own loader, by iteration and by number."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ ARRAYS = {
 
 
 def slices(arrays, batch_size=None):
-    """What from_tensor_slices, which is in memory, makes of arrays."""
+    """Return the slices of arrays by from_tensor_slices, which is in memory."""
     ds = ps.Dataset.from_tensor_slices(arrays)
     return list(ds if batch_size is None else ds.batch(batch_size))
 
@@ -51,7 +51,7 @@ def test_slices_of_several_arrays(save, mmap, tmp_path):
 
 @pytest.mark.parametrize("length", range(1, 20))
 def test_members_lie_at_any_place_of_a_mapped_file(length, tmp_path):
-    """Names of differing length shift the arrays off every alignment."""
+    """Names of different lengths shift the arrays off every alignment."""
     arrays = {"n" * length: np.arange(3.0), "x": np.arange(3) * 1j}
     np.savez(tmp_path / "a.npz", **arrays)
     assert_same_elements(list(ps.NumpyDataset(tmp_path / "a.npz").batch(2)), slices(arrays, 2))

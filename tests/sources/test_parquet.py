@@ -1,4 +1,4 @@
-"""Rows of Parquet and Arrow files: by pass and by number, with damages in their places."""
+"""Rows of Parquet and Arrow files: by iteration and by number, with damages in their places."""
 
 import decimal
 import re
@@ -32,7 +32,7 @@ def table(size=10, **columns):
 
 
 def write(path, rows, kind, chunk=4):
-    """A file in one of the formats, of chunks of rows."""
+    """Write a file in one of the formats, in chunks of rows."""
     if kind == "parquet":
         pq.write_table(rows, path, row_group_size=chunk)
         return path
@@ -52,7 +52,7 @@ def plain(found):
 
 
 def rows_of(rows):
-    """The elements that a table of ids, texts and lists stands for, by way of Python values."""
+    """Return the elements of a table of ids, texts and lists, by way of Python values."""
     return [{**row, "text": row["text"].encode()} for row in rows.to_pylist()]
 
 

@@ -228,7 +228,7 @@ def test_hashes_of_xxhash_are_compared(kind, tmp_path):
 
 
 def test_hashes_of_other_packages_are_not_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.sources.shards._XXHASHES", ())  # as without the package xxhash
+    monkeypatch.setattr("penstock.sources.shards._XXHASHES", ())  # as if the package xxhash was not installed
     path = _mds(tmp_path / "d")
     _change(path, lambda index: [shard["raw_data"].update(hashes={"xxh64": "0"}) for shard in index["shards"]])
     assert len(list(ps.MDSDataset(path))) == 12
@@ -272,7 +272,7 @@ def test_a_damaged_sample_fails_alone(tmp_path):
     path = _unhashed(_mds(tmp_path / "d"))
     shard = path / "shard.00000.mds"
     content = bytearray(shard.read_bytes())
-    begin = int(np.frombuffer(content, np.uint32, 1, 4 + 4 * 2)[0])  # sample 2, which begins with the size of "s"
+    begin = int(np.frombuffer(content, np.uint32, 1, 4 + 4 * 2)[0])  # sample 2, which starts with the size of "s"
     content[begin] += 1
     shard.write_bytes(content)
     found = _outcomes(ps.MDSDataset(path))

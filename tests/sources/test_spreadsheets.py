@@ -1,4 +1,4 @@
-"""Text as spreadsheet programs and Windows write it: read right, or an error that says what to write."""
+"""Text as spreadsheet programs and Windows write it: read correctly, or refused with a remedy."""
 
 import codecs
 import gzip
@@ -19,7 +19,7 @@ ROWS = [(b"Rex", 31.5), (b"Tom", 4.0)]
 
 @pytest.fixture(params=[None, "GZIP"])
 def written(tmp_path, request):
-    """Write a file, plain (which is mapped) or compressed (which is streamed); return its path and compression."""
+    """Write a file, plain (mapped) or compressed (streamed). Return its path and compression."""
 
     def write(content, name="a.csv"):
         content = content.encode() if isinstance(content, str) else content
@@ -137,7 +137,7 @@ def test_nul_bytes_at_the_end_of_a_short_file(written):
 
 
 def test_lines_of_carriage_returns_alone_are_one_line_and_said(written, caplog):
-    """As tf.data has it; of JSON that is an error."""
+    """tf.data does the same; in JSON it is an error."""
     text = TABLE.replace("\n", "\r")
     assert list(READERS["lines"](*written(text))) == [text.encode()]
     assert r"tr '\r' '\n'" in caplog.text

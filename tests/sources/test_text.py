@@ -74,7 +74,7 @@ def test_as_many_lines_as_are_asked_for_and_there(tmp_path):
     reader.close()
     path.write_bytes(gzip.compress(b"\n".join(lines)))
     streamed = LineReader(path, compression_type="GZIP", buffer_size=3050)
-    assert streamed.read(4096).records() == lines[:10]  # for more of them it would wait
+    assert streamed.read(4096).records() == lines[:10]  # for a larger request it would wait
     streamed.close()
 
 
@@ -164,7 +164,7 @@ def test_the_lines_of_a_batch_say_where_they_come_from(tmp_path):
 
 
 class Failing(io.BytesIO):
-    """A connection that is lost behind its content."""
+    """A connection that breaks after its content."""
 
     def read(self, size=-1):
         found = super().read(size)

@@ -1,4 +1,4 @@
-"""Windows over files of tokens: against slices by hand, by pass and by number, resumed, and over damaged files."""
+"""Windows over files of tokens: compared with slices, by iteration and by number, resumed, and over damaged files."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ CODES = {"uint8": 1, "int16": 3, "int32": 4, "int64": 5, "uint16": 8}
 
 
 def write_megatron(path, sequences, bounds, dtype="uint16"):
-    """Write what Megatron's IndexedDatasetBuilder writes: the index at `path`, and the tokens beside it."""
+    """Write a file like Megatron's IndexedDatasetBuilder: the index at `path`, and the tokens in the same folder."""
     lengths = np.array([len(each) for each in sequences], np.int32)
     tokens = np.concatenate([np.zeros(0), *sequences]).astype(dtype)
     pointers = (np.cumsum(lengths, dtype=np.int64) - lengths) * tokens.itemsize
@@ -34,7 +34,7 @@ def write_megatron(path, sequences, bounds, dtype="uint16"):
 
 
 def windows(tokens, length, step, *, shift, bounds=None):
-    """The same windows, by slices."""
+    """Return the same windows, by slices."""
     ends = [0, len(tokens)] if bounds is None else bounds
     found = []
     for begin, end in pairwise(ends):

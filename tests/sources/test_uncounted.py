@@ -1,4 +1,4 @@
-"""What a data set of files says about its length: the truth, or what is wrong with the file that hides it."""
+"""The length of a data set of files: the truth, or the fault of the file that hides it."""
 
 import gzip
 import itertools
@@ -68,8 +68,8 @@ def columns(read):
 class Kind:
     write: Any
     read: Any  # a data set of files
-    damaged: bytes | None = b"\x00\x01nothing of the kind"  # None where any bytes will do
-    error: type[Exception] = errors.DataLossError  # what is said of these bytes
+    damaged: bytes | None = b"\x00\x01nothing of the kind"  # None if any bytes are valid
+    error: type[Exception] = errors.DataLossError  # the error for these bytes
 
 
 COUNTED = {
@@ -114,7 +114,7 @@ KINDS = COUNTED | NEVER_COUNTED
 
 
 def given_by(dataset):
-    """What a pass gives, failures in their places."""
+    """Return the elements of an iteration, with failures in their places."""
     found = []
     with dataset.iterator(executor="inline") as elements:
         while True:
@@ -131,7 +131,7 @@ def failures(dataset):
 
 
 def faulty(kind, folder, fault):
-    """A file with the fault, and the class of what is said of it."""
+    """Write a file with the fault. Return it with the class of its error."""
     bad = folder / "bad-*" if fault == "pattern" else folder / "bad"
     if fault == "damaged":
         bad.write_bytes(kind.damaged)
@@ -245,7 +245,7 @@ def test_a_column_that_is_not_there(name, tmp_path):
         with pytest.raises(errors.InvalidArgumentError, match="no column 'b'") as caught:
             kind.read(files)
         assert caught.value.context.file == str(tmp_path / "other")
-    ds = kind.read([tmp_path / "good", tmp_path / "other"])  # only the first file is looked at
+    ds = kind.read([tmp_path / "good", tmp_path / "other"])  # only the first file is checked
     assert ds.cardinality() == ps.UNKNOWN_CARDINALITY
     for ask in (lambda: len(ds), lambda: ds[0]):
         with pytest.raises(errors.InvalidArgumentError, match="no column 'b'") as caught:
@@ -253,7 +253,7 @@ def test_a_column_that_is_not_there(name, tmp_path):
         assert caught.value.context.file == str(tmp_path / "other")
     assert failures(ds) == [errors.InvalidArgumentError]
     named = ps.Dataset.from_tensor_slices([str(tmp_path / "other")])
-    assert failures(kind.read(named)) == [errors.InvalidArgumentError]  # names are known in the pass only
+    assert failures(kind.read(named)) == [errors.InvalidArgumentError]  # names are known only during the iteration
 
 
 def test_columns_of_files_read_in_turn_are_looked_at_too(tmp_path):
@@ -279,7 +279,7 @@ def test_a_count_that_stands_elsewhere_than_in_the_missing_file_is_known(tmp_pat
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Of every kind a file that is whole, one that is damaged, and one that is missing."""
+    """Write for each kind a valid file, a damaged one and the name of a missing one."""
     found = tmp_path_factory.mktemp("files")
     for name, kind in COUNTED.items():
         (found / name).mkdir()

@@ -1,4 +1,4 @@
-"""The same elements from a local file, from memory://, and from a web server that serves ranges of bytes."""
+"""The same elements from a local file, from memory://, and from a web server with ranges of bytes."""
 
 import gzip
 import threading
@@ -19,7 +19,7 @@ from tests.sources.test_webdataset import archive, samples
 import penstock as ps
 from penstock import errors
 
-# -- files of each format, with how they are read
+# -- files of each format, with their readers
 
 NUMBERS = list(range(50))
 TABLE = pa.table({"id": NUMBERS, "text": [f"t{i}" for i in NUMBERS], "list": [[i] * (i % 3) for i in NUMBERS]})
@@ -71,7 +71,7 @@ class _Ranges(BaseHTTPRequestHandler):
         self.wfile.write(part)
 
     def log_message(self, *args):
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 class _LoopbackFile(AbstractBufferedFile):
@@ -80,7 +80,7 @@ class _LoopbackFile(AbstractBufferedFile):
 
 
 class _Loopback(AbstractFileSystem):
-    """Files of a web server on this machine; fsspec's own needs a package that is not required here."""
+    """Files of a web server on this machine; fsspec's own server needs a package that is not required here."""
 
     protocol = "loopback"
     cachable = False

@@ -1,4 +1,4 @@
-"""Samples of tar archives, and walking over the archives: as Python's tarfile and the shell see them."""
+"""Samples of tar archives, and the walk over archives: equal to Python's tarfile and the shell."""
 
 import gzip
 import io
@@ -22,7 +22,7 @@ FORMATS = {"pax": tarfile.PAX_FORMAT, "gnu": tarfile.GNU_FORMAT, "ustar": tarfil
 
 
 def archive(members, kind="pax"):
-    """A tar archive of (name, content) pairs, of TarInfo objects without content, and of (TarInfo, content) pairs."""
+    """Build a tar archive of (name, content) pairs, TarInfo objects without content, and (TarInfo, content) pairs."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=FORMATS[kind]) as writer:
         for member in members:
@@ -47,7 +47,7 @@ def special(name, kind, target=""):
 
 
 def walked(content):
-    """(name, content) of all regular files, by our own walk."""
+    """Return (name, content) of all regular files, by our own walk."""
     buffer = np.frombuffer(content, np.uint8)
     found, at = [], 0
     while (member := read_member(buffer, at)) is not None:
@@ -134,7 +134,7 @@ def test_noise_is_no_archive(content):
 
 @given(st.integers(1, 5 * BLOCK - 1))
 def test_an_archive_cut_short_says_how_much_is_missing(size):
-    """What it asks for is enough to ask again: growing by it comes to the whole member."""
+    """The reported size is enough for a new request: repeated requests reach the whole member."""
     content = archive([("n" * 150, b"x" * 700)])
     buffer = np.frombuffer(content, np.uint8)
     for _ in range(6):
@@ -241,9 +241,9 @@ def test_damages_are_one_failure_and_the_next_shard_follows(tmp_path):
     good = shard(tmp_path / "good", samples([1, 2]))
     content = archive(samples([1, 2, 3]))
     header = bytearray(content)
-    header[4 * 1024 + 3] ^= 1  # the third sample's first file
+    header[4 * 1024 + 3] ^= 1  # the first file of the third sample
     inside = bytearray(content)
-    inside[3 * 1024 + 3] ^= 1  # the second sample's second file
+    inside[3 * 1024 + 3] ^= 1  # the second file of the second sample
     cases = {
         "header": (bytes(header), [1, 2], 4096),
         "inside": (bytes(inside), [1], 3072),

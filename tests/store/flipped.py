@@ -1,11 +1,11 @@
-"""A byte of a file that is another for a while."""
+"""A byte of a file that is changed for a while."""
 
 from contextlib import contextmanager
 
 
 @contextmanager
 def flipped(path, at, bits):
-    """Byte number `at` of a file has these bits changed; the file is not written anew, which some disks are slow at."""
+    """Change these bits of byte number `at` of a file, without rewriting the file, which some disks do slowly."""
     before = path.read_bytes()[at]
     _put(path, at, before ^ bits)
     yield

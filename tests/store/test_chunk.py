@@ -1,4 +1,4 @@
-"""Chunks: whatever happened to a file is found, and named by file and place."""
+"""Chunks: each kind of damage is found, and reported with file and position."""
 
 import io
 import os
@@ -88,7 +88,7 @@ def test_a_file_that_is_missing_is_no_damage(tmp_path):
 
 
 def beyond_its_strings():
-    """A batch whose first string ends where there are no bytes."""
+    """Build a batch whose first string ends after the last byte."""
     places = pa.py_buffer(np.array([0, 1 << 40, 2, 3]))
     strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 3, [None, places, pa.py_buffer(b"abc")])
     return pa.record_batch({"0": pa.array([1, 2, 3]), "1": strings})

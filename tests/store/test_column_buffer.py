@@ -1,4 +1,4 @@
-"""ColumnBuffer: what waits is what came, joined where it has one shape, and the Blocks are gone."""
+"""ColumnBuffer: the stored rows are those that came, joined if they have one shape, and the Blocks are freed."""
 
 import weakref
 
@@ -104,7 +104,7 @@ def test_the_memory_is_used_again(monkeypatch):
 
 
 class Room:
-    """An arena that knows what was asked of it."""
+    """An arena that records its requests."""
 
     def __init__(self):
         self.asked = []
@@ -117,7 +117,7 @@ class Room:
 def test_room_for_what_is_expected_is_taken_once(monkeypatch):
     room, alike, waiting = Room(), Alike(), ColumnBuffer(64 * 12)
     monkeypatch.setattr("penstock.store.column_buffer.ARENA", room)
-    for at in (0, 7, 14, 32):  # blocks of seven rows do not fill it up
+    for at in (0, 7, 14, 32):  # blocks of seven rows do not fill the buffer
         waiting.add(*alike(dense(at, {0: 7, 7: 7, 14: 18, 32: 32}[at])))
     assert len(room.asked) == 1
     assert 64 * 12 <= room.asked[0] <= 2 * 64 * 12

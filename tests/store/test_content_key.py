@@ -1,4 +1,4 @@
-"""Keys: what tells two snapshots apart, and what does not."""
+"""Keys: the properties that distinguish two snapshots, and those that do not."""
 
 import array
 import collections
@@ -60,7 +60,7 @@ class Adder:
 
 
 class Heir(Adder):
-    """What it does stands in its base."""
+    """Its code is in its base class."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Viewed(np.ndarray):
 
 
 class Copied:
-    """What copying it takes along is not all that it does."""
+    """Its state is more than the part that copying takes."""
 
     def __init__(self, by):
         self.by = by
@@ -164,7 +164,7 @@ def viewed(by):
 
 
 def counted(by):
-    """An integer of a class of its own."""
+    """An integer of its own class."""
     return type("Counted", (int,), {"by": by})(3)
 
 
@@ -249,7 +249,7 @@ def test_the_methods_of_an_object_count(owner, made, monkeypatch):
 
 
 def compiled(text):
-    """A function of the user's, from its source."""
+    """Compile a function of the user from its source."""
     names = {"__name__": "__main__"}
     exec(compile(text, "train.py", "exec"), names)
     return names["function"]
@@ -270,14 +270,15 @@ def test_where_a_function_stands_and_what_is_said_of_it_do_not_count():
 
 @pytest.fixture
 def a_module(tmp_path, monkeypatch):
-    """Writes, and imports, a module of the user's."""
+    """Write and import a module of the user."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def write(text):
         sys.modules.pop("steps_of_mine", None)
         path = tmp_path / "steps_of_mine.py"
         path.write_text(text)
-        Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)  # it may be of the same second
+        # the cached file may be of the same second
+        Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
         importlib.invalidate_caches()
         return importlib.import_module("steps_of_mine")
 
@@ -403,7 +404,7 @@ def test_a_mapped_array_is_known_by_its_file(tmp_path):
 
 
 class ArrayOfOthers:
-    """An array of another library: a copy takes along where it lies in memory."""
+    """An array of another library: a copy includes its address in memory."""
 
     __module__ = "another_library"
 
@@ -422,7 +423,7 @@ class ArrayOfOthers:
 
 
 class Narrow(ArrayOfOthers):
-    """Numbers that numpy has no dtype for; they come with others that a gradient is wanted for."""
+    """Numbers without a numpy dtype, together with numbers that need a gradient."""
 
     __module__ = "another_library"
 
@@ -493,7 +494,7 @@ def test_a_container_that_holds_itself_has_a_key():
 
 @pytest.mark.parametrize("ds", [ps.Dataset.from_list([1, 2, 3]), ps.Dataset.from_list([{"a": "x"}, {"a": "yz"}])])
 def test_a_key_does_not_depend_on_how_blocks_are_sent_to_processes(ds, monkeypatch):
-    """What says so is loaded only where something is sent: in another process the cache would not be found."""
+    """The module that sends Blocks is loaded only when it is needed, so another process would not find the cache."""
     for kind in (Block, Structure, DenseColumn, BytesColumn):
         monkeypatch.delitem(copyreg.dispatch_table, kind, raising=False)
     before = key(ds)
@@ -510,7 +511,7 @@ def test_what_only_copyreg_can_copy_counts_by_what_it_is():
 
 
 def test_the_key_of_a_saved_data_set_is_that_of_earlier_versions():
-    """Its classes have moved. Entries over it are found all the same."""
+    """Its classes have moved. The cache still finds earlier entries over it."""
     chunk = Chunk("chunks/0.arrow", 0, 3, 3, 8, (1,))
     manifest = Manifest("key", "run", None, None, (chunk,), created="then", penstock="0.1")
     source = SavedSource("folder", manifest, ps.TensorSpec((), np.int64), (0,))

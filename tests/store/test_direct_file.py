@@ -1,4 +1,4 @@
-"""DiskFile: what is in the file is what was written, with its checksums, whatever the file system takes."""
+"""DiskFile: the file has the written bytes with their checksums, whatever the file system supports."""
 
 import errno
 import os
@@ -57,7 +57,7 @@ def test_memory_that_is_used_again_leaves_nothing_of_the_file_before(cached, tmp
 
 
 def test_large_pieces_go_into_the_cache_as_they_lie_with_small_ones_in_their_places(tmp_path, monkeypatch):
-    """A MiB at a time, which is then in the processor's cache, and without a copy beside what came before."""
+    """A MiB is copied at a time, which is then in the processor's cache, without a copy of earlier bytes."""
     real, sizes = os.write, []
 
     def counted(file, piece):

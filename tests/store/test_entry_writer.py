@@ -1,4 +1,4 @@
-"""EntryWriter: what is committed is a prefix of what was added, in its order, with the state behind it."""
+"""EntryWriter: the committed elements are a prefix of the added ones, in order, with the state after them."""
 
 import threading
 from types import SimpleNamespace
@@ -10,11 +10,11 @@ from penstock.store import entry_writer as writer
 from penstock.store.column_buffer import Alike
 from penstock.store.entry_writer import EntryWriter
 
-LONG = 60  # seconds: what is waited for comes
+LONG = 60  # seconds: upper bound for events that do come
 
 
 class Committer:
-    """Remembers what is committed; waits at `gate` first."""
+    """Records the commits. Waits at `gate` first."""
 
     def __init__(self, folder):
         self.folder = str(folder)
@@ -94,7 +94,7 @@ def test_what_was_gathered_first_is_committed_first_when_time_is_up(committer, m
     monkeypatch.setattr(writer, "_BYTES", 3000)
     committer.gate.clear()
     written = made(committer)
-    for first in range(0, 30, 2):  # some are handed over, and one is not full yet
+    for first in range(0, 30, 2):  # some are handed over, and one is not full
         written.add(block(first), None, first + 2)
     committer.gate.set()
     ended(written)

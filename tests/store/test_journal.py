@@ -1,4 +1,4 @@
-"""The journal: what is read of one that is torn, damaged, or still being written; and its entry."""
+"""The journal: reading a torn, damaged or unfinished journal; and its entry."""
 
 from dataclasses import replace
 
@@ -126,7 +126,7 @@ def write(folder, *, complete, spec=NUMBER):
 
 @pytest.fixture(params=[False, True], ids=["begun", "complete"])
 def found(request, tmp_path):
-    """An entry of three commits of ten elements each."""
+    """Return an entry of three commits of ten elements each."""
     (tmp_path / NAME).write_bytes(TEXT)
     write(tmp_path, complete=request.param)
     found = StoredEntry(str(tmp_path))

@@ -1,4 +1,4 @@
-"""What of the files we write stays in the system's cache of files: as much as a share of the free memory holds."""
+"""Written files stay in the system's file cache, up to a share of the free memory."""
 
 import os
 
@@ -20,7 +20,7 @@ DIRECT = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has 
 @ADVISED
 @pytest.mark.parametrize("size", [5000, (1 << 18) + 5000])
 def test_a_file_that_comes_next_is_asked_for_as_a_whole(size, tmp_path, monkeypatch):
-    """Piece by piece: of a longer one Linux reads no more than it reads ahead, and passes over the rest."""
+    """The reader requests the file in pieces: for a longer request, Linux reads only its read-ahead size."""
     asked = []
     monkeypatch.setattr(os, "posix_fadvise", lambda _, *args: asked.append(args))
     (tmp_path / "file").write_bytes(b"x" * size)
@@ -33,7 +33,7 @@ def test_a_file_that_comes_next_is_asked_for_as_a_whole(size, tmp_path, monkeypa
 
 @pytest.fixture
 def past_it(monkeypatch):
-    """Whether each file of elements was opened so that it is written past the system's cache of files."""
+    """Return for each file of elements True if its writes bypass the system's file cache."""
     found = {}
     real = os.open
 
@@ -48,7 +48,7 @@ def past_it(monkeypatch):
 
 @pytest.fixture
 def read_back(monkeypatch):
-    """The sizes of files that the system was asked to read into its cache."""
+    """Record the sizes of files that the system was asked to read into its cache."""
     sizes = []
 
     def advise(file, begin, length, advice):
@@ -60,7 +60,7 @@ def read_back(monkeypatch):
 
 
 def free(monkeypatch, left, nbytes):
-    """So much is free by what `left` says, and as much as one likes by anything else."""
+    """Set the memory that `left` reports; other measures report plenty."""
     monkeypatch.setattr(chunk_files, "machine_left", lambda: None)
     monkeypatch.setattr(chunk_files, "memory_left", lambda: None)
     monkeypatch.setattr(chunk_files, left, lambda: nbytes)
@@ -69,7 +69,7 @@ def free(monkeypatch, left, nbytes):
 @ADVISED
 @DIRECT
 @pytest.mark.parametrize("dear", [False, True], ids=["copied", "read back"])
-@pytest.mark.parametrize("left", ["machine_left", "memory_left"])  # by the machine, and by its control groups
+@pytest.mark.parametrize("left", ["machine_left", "memory_left"])  # the machine, and its control groups
 def test_a_cache_in_files_stays_in_memory_up_to_its_share(left, dear, tmp_path, past_it, read_back, monkeypatch):
     rows = np.random.default_rng(0).integers(0, 256, (40, 1 << 20), np.uint8)  # in chunks of 16 MiB
     monkeypatch.setattr(chunk_files, "_DEAR", -1.0 if dear else 1.0)
@@ -81,10 +81,10 @@ def test_a_cache_in_files_stays_in_memory_up_to_its_share(left, dear, tmp_path, 
     copied = [size for file, size in sizes.items() if not past_it[file]]
     kept = [*copied, *(size for size in read_back if size > 1 << 20)]
     assert 0 < sum(kept) <= 36 << 20
-    assert (len(copied) == 1) == dear  # one, to see what it costs; then the disk is asked
+    assert (len(copied) == 1) == dear  # one, to measure its cost; then the file comes from the disk
     assert len(kept) < len(sizes)
     left_out = sum(sizes.values()) - sum(kept)
-    assert left_out > (36 << 20) - sum(kept)  # it did not fit
+    assert left_out > (36 << 20) - sum(kept)  # the rest did not fit
     assert all(np.array_equal(found, row) for found, row in zip(ds, rows, strict=True))
 
 
@@ -101,7 +101,7 @@ def test_copies_that_were_dear_are_tried_again(tmp_path, past_it, monkeypatch):
 
 @DIRECT
 def test_what_is_read_back_is_looked_at_two_chunks_later(tmp_path, monkeypatch):
-    """The next epoch need not look at it again; what is no longer as it was written is left to the reader to find."""
+    """The next epoch need not check it again. The reader finds later changes."""
     monkeypatch.setattr(chunk_files, "_DEAR", -1.0)
     writer = ChunkWriter(str(tmp_path), None)
     block = Block.single(DenseColumn(np.arange(64.0).reshape(8, 8)))

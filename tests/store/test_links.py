@@ -1,4 +1,4 @@
-"""Symbolic links in the place of an entry's files: what they name is never written to."""
+"""Symbolic links in place of an entry's files: their targets are never written to."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_what_a_link_names_stays_as_it_is(name, complete, tmp_path):
         ds = build(folder)
         with ds.iterator() as elements:
             assert [element.tolist() for element in elements] == wanted
-        for path in files_of(folder):  # a part of a pass, or none: then all has to be written again
+        for path in files_of(folder):  # part of an iteration, or none: all has to be written again
             if not complete and path.relative_to(folder) != file:
                 path.unlink()
         victim.write_bytes(b"precious")
@@ -41,13 +41,13 @@ def test_what_a_link_names_stays_as_it_is(name, complete, tmp_path):
         for _ in range(2):
             try:
                 assert [element.tolist() for element in build(folder)] == wanted
-            except ps.errors.DataLossError:  # a snapshot that is damaged is not made anew unasked
+            except ps.errors.DataLossError:  # a damaged snapshot is not rewritten without a request
                 assert name == "snapshot"
         assert victim.read_bytes() == b"precious", file
 
 
 def test_links_that_are_there_first(tmp_path):
-    """The names are known: somebody may have put links there before anything was written."""
+    """The names are known, so another program may have created links before the first write."""
     victim = tmp_path / "victim"
     list(BUILDS["cache"](tmp_path / "first"))
     names = [path.relative_to(tmp_path / "first") for path in files_of(tmp_path / "first")]

@@ -1,4 +1,4 @@
-"""The lock of an entry: one holder, gone with its process, and made anew with its folder."""
+"""The lock of an entry: one holder, released with its process, and recreated with its folder."""
 
 import errno
 import fcntl
@@ -65,7 +65,7 @@ HERE = socket.gethostname()
 )
 def test_a_lease_lasts_for_a_minute_and_not_longer_than_its_process(age, host, pid, alive, monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1e9)
-    pid = os.getpid() if pid == "own" else pid  # no id of a test differs between processes
+    pid = os.getpid() if pid == "own" else pid  # the ids of tests must not differ between processes
     found = {"at": age if age is None else 1e9 - age, "host": host, "pid": pid}
     write_whole(f"{URL}/{NAME}", json.dumps(found).encode())
     assert writer_of(URL) == (found if alive else None)
@@ -113,11 +113,11 @@ def test_a_forked_child_does_not_keep_it(released, tmp_path):
         os._exit(0)
     try:
         assert os.read(ready, 1) == b"x"
-        assert take(str(tmp_path)) is None  # it did not let go of ours
+        assert take(str(tmp_path)) is None  # the first holder has not released it
         if released:
             lock.release()
         else:
-            lock.forget()  # all that is left of a process that was killed
+            lock.forget()  # the state after a process was killed
         take(str(tmp_path)).release()
     finally:
         os.close(end)
@@ -149,7 +149,7 @@ def test_a_file_system_without_locks_is_named(number, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ask", [take, use, hold, unused])
 def test_what_is_let_go_of_is_closed_once(ask, tmp_path, monkeypatch):
-    """A number of a file that is closed may be another file's, the next moment."""
+    """A closed file number may belong to another file immediately."""
     use(str(tmp_path)).release()
     closed, close = [], os.close
     monkeypatch.setattr(os, "close", lambda handle: closed.append(handle) or close(handle))
@@ -164,7 +164,7 @@ def test_what_is_let_go_of_is_closed_once(ask, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("ask", "number"), [(take, 3), (use, 2), (hold, 3), (unused, 3)])
 def test_what_cannot_be_locked_is_left_closed(ask, number, tmp_path, monkeypatch):
-    """Whatever comes in between: no file stays open that nobody would close."""
+    """No file stays open without an owner after any error."""
     use(str(tmp_path)).release()
     opened, open_file = [], os.open
     monkeypatch.setattr(os, "open", lambda *given: opened.append(open_file(*given)) or opened[-1])
@@ -178,7 +178,7 @@ def test_what_cannot_be_locked_is_left_closed(ask, number, tmp_path, monkeypatch
 
 
 def once(function, before):
-    """The function, in front of whose first call another one is called."""
+    """Return the function; before its first call another function is called."""
     waiting = [before]
 
     def call(*arguments, **named):

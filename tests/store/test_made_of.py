@@ -1,4 +1,4 @@
-"""What an entry is made of, in words, and what is said of two that differ."""
+"""The description of an entry's content, and of the difference between two entries."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The manifest: what is read is what was written, or an error that says what is there."""
+"""The manifest: reading returns the written content, or an error with the reason."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def test_what_to_do_names_the_folder(tmp_path):
         read_manifest(str(tmp_path))
 
 
-# -- what others may have written, with the right checksum
+# -- manifests of other writers, with the right checksum
 
 CHUNK = CHUNKS[0].to_json()
 LEAF = {"dtype": "int64", "shape": []}
@@ -139,7 +139,7 @@ FORGED = {
 
 
 def forged(manifest, **fields):
-    """The text of a manifest with other fields, and their checksum."""
+    """Return the text of a manifest with other fields, and their checksum."""
     found = {**json.loads(_text_of(manifest)), **fields}
     del found["crc32c"]
     text = json.dumps(found).encode()[:-1].replace(b'"DEEP"', b'{"tuple": [' * 20_000 + b"null" + b"]}" * 20_000)

@@ -1,4 +1,4 @@
-"""BlockRecorder: what came is kept, element for element, side by side if of one shape, and cannot be written to."""
+"""BlockRecorder: stores the elements in order, contiguous if they have one shape, and read-only."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ BLOCKS = {
 @pytest.mark.parametrize("known", [True, False], ids=["count known", "count unknown"])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_what_came_is_kept_and_handed_on(name, known, monkeypatch):
-    monkeypatch.setattr(recorder, "_FIRST", 40)  # bytes: borders come after a few elements
+    monkeypatch.setattr(recorder, "_FIRST", 40)  # bytes: the first limit comes after a few elements
     monkeypatch.setattr(recorder, "_SECOND", 100)
     blocks = BLOCKS[name]
     wanted = [str(element) for block in blocks for element in block.elements()]
@@ -181,7 +181,7 @@ def test_what_a_source_holds_is_not_copied():
 
 
 def test_of_an_unknown_number_of_elements_more_is_set_aside_twice(monkeypatch):
-    """4 MiB, 64 more, and then as much as there may ever be, each with what there was in front."""
+    """4 MiB, 64 more, and then the maximum, each with the elements before it."""
     asked = []
 
     def room(shape, dtype):

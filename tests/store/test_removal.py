@@ -1,4 +1,4 @@
-"""Entries that make room for others: the longest unused first, never one that a process uses or writes."""
+"""Entries are removed for others: the longest unused first, never one that a process uses or writes."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ from penstock.store.lock import last_used, take, unused, use
 
 @pytest.fixture
 def entries(tmp_path):
-    """Three of them, each of a plan with a folder of its own, the first used the longest time ago."""
+    """Write three entries of plans with separate folders; the first was used the longest time ago."""
     found = []
     for number in range(3):
         folder = tmp_path / f"plan{number}"
@@ -60,7 +60,7 @@ def test_an_entry_that_is_used_or_written_or_its_own_stays(tmp_path, entries):
 
 
 def test_what_never_said_that_it_may_go_stays(tmp_path, entries):
-    """An entry of a user's own cache is nobody's to remove."""
+    """An entry in a cache of the user is never removed."""
     (entries[0] / "users.lock").unlink()
     (entries[0].parent / "notes").mkdir()
     assert last_used(str(entries[0])) == 0

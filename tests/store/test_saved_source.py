@@ -1,4 +1,4 @@
-"""SavedSource: elements where they lie in the files, by number, and what other programs see in them."""
+"""SavedSource: elements as views of the files, by number, and effects of other programs."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +42,7 @@ DENSE = ("image", "label", "scale", "wave", "when")
 
 @pytest.fixture
 def mapped(monkeypatch):
-    """The bytes of the files that are opened meanwhile."""
+    """Record the bytes of the files that are opened."""
     found = []
     whole = chunk_files._whole
 
@@ -80,7 +80,7 @@ def test_arrays_of_one_shape_are_views_of_the_mapped_file(name, tmp_path, mapped
     RANGE(100).map(of_all_kinds).save(tmp_path)
     for element in READERS[name](load(tmp_path)).with_options(ps.Options(zero_copy=True)):
         for field in DENSE:
-            # a lone number is no array: numpy makes a scalar of it
+            # a single number is no array: numpy returns a scalar
             assert inside(element[field], mapped) or not np.ndim(element[field])
             assert not isinstance(element[field], np.ndarray) or not element[field].flags.writeable
     assert len(mapped) == 1
@@ -102,11 +102,11 @@ def test_the_rows_of_several_files_are_put_together(tmp_path, mapped, small_chun
     assert not any(batch[field].flags.writeable for batch in batches for field in DENSE)
 
 
-# -- a pass
+# -- an iteration
 
 
 def saved_in(folder, sizes, codec=None):
-    """Rows of 100 bytes in chunks of so many each, as what reads them by number."""
+    """Save rows of 100 bytes in chunks of the given lengths, for reading by number."""
     rows = np.random.default_rng(0).integers(0, 256, (sum(sizes), 100), np.uint8)
     writer, chunks, begin = ChunkWriter(str(folder), codec), [], 0
     for number, size in enumerate(sizes):
@@ -136,7 +136,7 @@ def test_the_next_file_is_read_soon_that_was_not_read_yet(tmp_path, monkeypatch)
 
 
 def given(source, wants):
-    """What a pass is given, with the errors in their places, when it wants so many."""
+    """Return the results of requests of a size, with the errors in their places."""
     reader = source.open()
     while True:
         try:
@@ -151,7 +151,7 @@ def given(source, wants):
 
 @pytest.fixture(params=[0, 3_000, 1 << 40], ids=["all large", "some large", "none large"])
 def large(request, monkeypatch):
-    """Bytes from which on a file is large."""
+    """Set the size from which a file is large."""
     monkeypatch.setattr(saved, "_LARGE", request.param)
     return request.param
 
@@ -201,7 +201,7 @@ def test_what_is_wrong_with_a_file_is_told_in_its_turn_whoever_looked_at_it(tmp_
 
 
 def checked_files(monkeypatch):
-    """The names of files whose checksums were looked at."""
+    """Record the names of files whose checksums are verified."""
     found, check = [], Chunk.check
 
     def checked(chunk, content, name):
@@ -213,7 +213,7 @@ def checked_files(monkeypatch):
 
 
 def test_files_that_this_process_has_just_written_need_no_look_at_their_checksums(tmp_path, monkeypatch):
-    monkeypatch.setattr(chunk_files, "_DEAR", float("inf"))  # all through the system's cache of files
+    monkeypatch.setattr(chunk_files, "_DEAR", float("inf"))  # all through the system's file cache
     source, rows = saved_in(tmp_path, [10] * 5)
     checked = checked_files(monkeypatch)
     assert np.array_equal(np.concatenate(list(given(source, iter([10] * 1000)))), rows)
@@ -293,7 +293,7 @@ def test_a_file_is_looked_at_while_the_one_before_it_is_given(tmp_path, monkeypa
     monkeypatch.setattr(Chunk, "check", checked)
     for number, _ in enumerate(given(source, iter([10] * 10))):
         if 1 <= number < 4:
-            assert looked_at[f"{number + 1}.arrow"].wait(60)  # before it is asked for
+            assert looked_at[f"{number + 1}.arrow"].wait(60)  # before it is requested
     assert [by[f"{number}.arrow"] == "penstock-saved" for number in range(5)] == [False, False, True, True, True]
 
 
@@ -308,7 +308,7 @@ def test_a_system_without_another_thread_looks_at_files_in_their_turn(tmp_path, 
 
 @pytest.mark.parametrize("batch", [7, 40, 64])
 def test_batches_over_several_files_are_copied_once_and_can_be_written_to(batch, tmp_path, monkeypatch, large):
-    """Into memory of their own, which the loop gets as it is."""
+    """The batches have their own memory, which the consumer gets without a copy."""
     source, rows = saved_in(tmp_path, [50, 1, 40, 2, 2, 70])
     write_manifest(str(tmp_path), source.manifest, replace=True)
     for skipped in (0, 0, 45):
@@ -316,7 +316,7 @@ def test_batches_over_several_files_are_copied_once_and_can_be_written_to(batch,
         assert all(one.flags.writeable for one in found)
         assert np.array_equal(np.concatenate(found), rows[skipped:])
         for one in found:
-            one[:] = 0  # which nobody else sees
+            one[:] = 0  # no other array sees the change
 
 
 # -- files
@@ -385,7 +385,7 @@ def test_arrow_sees_tensors_of_fixed_shape(compression, tmp_path):
     np.testing.assert_array_equal(images, np.stack([np.full((4, 5, 3), i, np.uint8) for i in range(6)]))
     assert table.column("label").to_pylist() == list(range(6))
     assert table.column("name").to_pylist() == [b"number %d" % i for i in range(6)]
-    assert table.schema.field("wave").type == pa.fixed_shape_tensor(pa.float32(), [2, 2])  # pairs
+    assert table.schema.field("wave").type == pa.fixed_shape_tensor(pa.float32(), [2, 2])  # of pairs
 
 
 def test_arrow_sees_lists_where_shapes_differ(tmp_path):

@@ -1,4 +1,4 @@
-"""SavedWriter: which files stay, and which are removed."""
+"""SavedWriter: files that stay, and files that are removed."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What is said when a pipeline finds the entries of others, and none of its own."""
+"""The message if a pipeline finds entries of other pipelines, and none of its own."""
 
 import logging
 

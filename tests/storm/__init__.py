@@ -1,1 +1,1 @@
-"""Faults looked for at random, for as long as there is time: `python -m tests.storm`. See its README."""
+"""A search for faults with random cases, for a given time: `python -m tests.storm`. See its README."""

@@ -1,4 +1,4 @@
-"""`python -m tests.storm`: random cases of every class until the time is over; exit code 1 if any was wrong."""
+"""`python -m tests.storm`: random cases of every class until the time is over. Exit code 1 if any case was wrong."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.storm.pipelines import EXECUTOR
 from tests.storm.worker import Skipped, Worker, Wrong
 
 CASE = 180.0  # seconds until a case counts as hanging
-SHOWN = 5  # failures of a class that are told at length
+SHOWN = 5  # failures of a class that are printed in full
 FRESH = 200  # cases after which a process is replaced
 
 
 @dataclass(eq=False)
 class Storm:
-    """One class of cases: the function that runs one from its number, and what came of them."""
+    """One class of cases: the function that runs a case by its number, and the results."""
 
     name: str
     call: str
@@ -39,7 +39,7 @@ class Storm:
 
 
 def storms() -> list[Storm]:
-    """Every class; the one with more weight gets more time."""
+    """Return every class; a larger weight gets more time."""
     return [
         Storm("resumes", "tests.storm.resumes:resumes", 2),
         Storm("moves", "tests.storm.resumes:moves"),
@@ -52,7 +52,7 @@ def storms() -> list[Storm]:
 
 
 class Session:
-    """Who runs which case next, until the time is over. Thread-safe."""
+    """Chooses the next case for each worker until the time is over. Thread-safe."""
 
     def __init__(self, chosen: list[Storm], seed: int, seconds: float, most: int | None, folder: Path) -> None:
         self.seed = seed
@@ -95,7 +95,7 @@ class Session:
             return storm, int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big")
 
     def case(self, storm: Storm, seed: int, worker: Worker) -> None:
-        """One case, and what is said about it."""
+        """Run one case and return the message about it."""
         started = time.monotonic()
         try:
             worker.ask(storm.call, seed, seconds=CASE)

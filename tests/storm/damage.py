@@ -1,4 +1,4 @@
-"""A damaged file gives elements and documented errors, each in its place; it takes no time and memory without bound."""
+"""A damaged file gives elements and documented errors, each in its place, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ import penstock as ps
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.testing import token
 
-ADDRESSES = 6 << 30  # bytes that a process may map: libraries take one of them
-_GROWTH = 512 << 20  # bytes that one pass over some kilobytes may add to the most that was ever resident
-_CPU_SECONDS, _SECONDS = 20.0, 90.0  # for all passes over one mutant
-_MOST = 20_000  # places of a pass over a file of some kilobytes
+ADDRESSES = 6 << 30  # bytes of address space of a process: libraries use one GB of them
+_GROWTH = 512 << 20  # bytes that one iteration over some kilobytes may add to the peak of resident memory
+_CPU_SECONDS, _SECONDS = 20.0, 90.0  # for all iterations over one mutant
+_MOST = 20_000  # places of an iteration over a file of some kilobytes
 _TIMES = 20  # mutants of a case
 
 
 def damage(seed: int) -> None:
-    """Some mutants of one format."""
+    """Check some mutants of one format."""
     _bound()
     rng = Random(seed)
     name = rng.choice(sorted(formats()))
@@ -39,7 +39,7 @@ def damage(seed: int) -> None:
 
 
 def many(name: str, first: int, count: int) -> int:
-    """So many mutants of a format; how many of them gave no error at all."""
+    """Check mutants of a format. Return the number of mutants without any error."""
     _bound()
     return sum(mutant(name, number) for number in range(first, first + count))
 
@@ -49,7 +49,7 @@ def _bound() -> None:
 
 
 def mutant(name: str, number: int) -> bool:
-    """One mutant; whether it was read without an error. Raises Wrong."""
+    """Check one mutant. Return True if it was read without an error. Raises Wrong."""
     chosen, (files, sound) = formats()[name], _sound(name)
     rng = Random(f"{name} {number}")
     folder = Path(tempfile.mkdtemp())
@@ -76,7 +76,7 @@ def mutant(name: str, number: int) -> bool:
 
 @cache
 def _sound(name: str) -> tuple[dict[str, bytes], list[str]]:
-    """The files of a format, and the tokens of their elements."""
+    """Return the files of a format, and the tokens of their elements."""
     folder = Path(tempfile.mkdtemp())
     try:
         files = sound_files(formats()[name], folder / "sound")
@@ -89,12 +89,12 @@ def _sound(name: str) -> tuple[dict[str, bytes], list[str]]:
 
 
 def _passes(chosen: Format, folder: Path, rng: Random) -> list[Any]:
-    """The places of a pass; others over the same file have to give the same."""
+    """Return the places of an iteration; others over the same file have to give the same."""
     try:
         dataset = chosen.read(folder)
     except PenstockError as error:
         if error.context.file is None and not isinstance(error, InvalidArgumentError):
-            _named(error, folder)  # what is wrong with an argument, such as the name of a column, is in no file
+            _named(error, folder)  # errors of arguments, such as a column's name, are in no file
         return [error]
     except Exception as error:
         raise Wrong(f"{type(error).__name__} where the data set is made: {error}") from error
@@ -106,19 +106,19 @@ def _passes(chosen: Format, folder: Path, rng: Random) -> list[Any]:
             if isinstance(error, PenstockError):
                 _named(error, folder)
     if chosen.heals or (len(found) == 1 and isinstance(found[0], PenstockError)):
-        return found  # the next pass finds what this one mended, or may have nothing to be saved at
+        return found  # the next iteration finds a repaired entry, or may not be able to save
     stop = rng.randint(0, len(found))
     for wanted, one in zip(_told(found), _told(_resumed(dataset, stop, rng)), strict=False):
         if wanted != one:
             raise Wrong(f"saved at place {stop} and continued it gives {one[:200]}, and in one pass {wanted[:200]}")
-    with contextlib.suppress(PenstockError, TypeError):  # what has no number has none
+    with contextlib.suppress(PenstockError, TypeError):  # data sets without a length have none
         for _ in range(3):
             dataset[rng.randrange(max(len(dataset), 1))]
     return found
 
 
 def _places(dataset: ps.Dataset, executor: str) -> list[Any]:
-    """Tokens, and errors in the places of the others."""
+    """Return tokens, with errors in the places of the other elements."""
     try:
         elements = dataset.iterator(epoch=0, executor=executor)
     except PenstockError as error:
@@ -156,7 +156,7 @@ def _told(places: list[Any]) -> list[str]:
 
 
 def _judged(chosen: Format, sound: list[str], found: list[Any], files: dict[str, bytes]) -> str | None:
-    """What is wrong with the places of a pass."""
+    """Return the fault of the places of an iteration, or None."""
     errors = [place for place in found if isinstance(place, PenstockError)]
     elements = [place for place in found if isinstance(place, str)]
     if not chosen.foreign and (foreign := set(elements) - set(sound)):

@@ -1,4 +1,4 @@
-"""Every format that penstock reads: how a sound file of it is made, and how it is read."""
+"""Every format that penstock reads: the writer of an undamaged file, and the reader."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from penstock.block.spec import TensorSpec
 from penstock.catalog.shards import ShardsSource, Stretch
 from penstock.plan.inputs import Scan
 
-COUNT = 60  # elements of a sound file
+COUNT = 60  # elements of an undamaged file
 FILE = "data"
 
 
 @dataclass(frozen=True)
 class Format:
-    """`write` makes files in a folder, `read` is the data set of them.
+    """`write` writes files to a folder, `read` is their data set.
 
-    `places` says how many elements or failures the content of the file has, where that is known whatever it holds.
-    With checksums nothing `foreign` comes; what is `whole` gives all elements or an error; what `heals` gives all.
-    Where `any_bytes` are elements, nothing tells of damage.
+    `places` is the number of elements or failures that the file's content determines, if it is known for any bytes.
+    With checksums, no `foreign` element comes. A `whole` format gives all elements or an error, one that `heals` gives
+    all. If `any_bytes` are elements, damage cannot be detected.
     """
 
     name: str
@@ -76,7 +76,7 @@ def _array_record(folder: Path) -> None:
 
 
 def _lmdb(folder: Path) -> None:
-    """What lmdb 3.0.0 has written: two levels of pages, values on overflow pages too."""
+    """Write the pages of lmdb 3.0.0: two levels of pages, with values on overflow pages."""
     packed = Path(__file__).parents[1] / "data" / "lmdb.mdb.gz"
     (folder / FILE).write_bytes(gzip.decompress(packed.read_bytes()))
 
@@ -90,7 +90,7 @@ def _lines() -> bytes:
 
 
 def _readable(content: bytes) -> bytes:
-    """What is read of a file of text; one character if the file is refused as a whole."""
+    """Return the readable lines of a text file, or one character if the file is refused as a whole."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff") or 0 in content[:2]:
         return b"x"
     content = content.removesuffix(b"\x1a").removeprefix(b"\xef\xbb\xbf")
@@ -162,7 +162,7 @@ def _arrow(compression: str | None, stream: bool = False) -> Callable[[Path], No
 
 
 def _own_arrow(folder: Path) -> None:
-    """With the nest in the metadata, as penstock writes it."""
+    """Write with the nest in the metadata, like penstock."""
     import pyarrow as pa
 
     rows = [(np.int64(i), {"r": np.arange(i % 4, dtype=np.int16), "s": b"x" * (i % 5)}) for i in range(COUNT)]
@@ -291,7 +291,7 @@ def _saved(compression: str | None, shards: int) -> Format:
 
 
 def _kept(name: str, keep: Callable[[ps.Dataset, Path], ps.Dataset], elements: int) -> Format:
-    """A cache makes once more what is damaged; a snapshot, which is kept for its own sake, says so."""
+    """Build a cache, which rewrites damaged files, or a snapshot, which raises an error for them."""
 
     def write(folder: Path) -> None:
         with keep(_numbers(), folder / "kept").iterator(executor="inline") as found:
@@ -304,13 +304,13 @@ def _kept(name: str, keep: Callable[[ps.Dataset, Path], ps.Dataset], elements: i
 
 @cache
 def _shard(folder: Path) -> ps.Dataset:
-    """As the catalog reads the records of one shard, of which the metadata says how many it holds."""
+    """Read the records of one shard like the catalog, whose metadata has their number."""
     source = ShardsSource((Stretch(str(folder / FILE), 0, COUNT, COUNT),))
     return ps.Dataset._of(Scan(source=source), ps.Options())
 
 
 def formats() -> dict[str, Format]:
-    """Every format by its name."""
+    """Return every format by its name."""
     structured = np.zeros(COUNT, [("x", "<i4"), ("y", "<f8", (2,)), ("s", "S3")])
     vectors = np.arange(3 * COUNT, dtype=np.float32).reshape(COUNT, 3)
     fixed = b"head" + b"".join(b"%04d" % i for i in range(COUNT)) + b"end"
@@ -368,12 +368,12 @@ def formats() -> dict[str, Format]:
 
 
 def sound_files(chosen: Format, folder: Path) -> dict[str, bytes]:
-    """The files of a format, by their place in a folder."""
+    """Return the files of a format, by their place in a folder."""
     folder.mkdir(parents=True)
     chosen.write(folder)
     found: dict[str, bytes] = {}
     for path in sorted(folder.rglob("*")):
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a cache clears up behind its pass
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a cache removes files after its iteration
             found[str(path.relative_to(folder))] = path.read_bytes()
     if not found:
         raise Wrong(f"{chosen.name} has no files")

@@ -1,4 +1,4 @@
-"""A training loop that is killed, again and again, sees exactly the epochs of one that is not."""
+"""A training loop that is killed repeatedly sees exactly the epochs of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ import penstock as ps
 
 _EPOCHS = 2
 _KILLS = 4
-_PATIENCE = 10.0  # seconds in which what belonged to a killed process has to be gone
+_PATIENCE = 10.0  # seconds until objects of a killed process have to be gone
 _SHARED = Path("/dev/shm")
 
 
 def kills(seed: int) -> None:
-    """A loop over two epochs with checkpoints, in forks that are killed at any moment; caches and snapshots go on."""
+    """Run loops over two epochs with checkpoints, over caches and snapshots, in forks that are killed at any moment."""
     rng = Random(seed)
     dataset = _dataset(seed)
     wanted = [[_digest(token) for token in wanted_of(dataset, epoch)] for epoch in range(_EPOCHS)]
@@ -53,7 +53,7 @@ def kills(seed: int) -> None:
 
 
 def _dataset(seed: int) -> ps.Dataset:
-    """A random pipeline, most of them with a cache or a snapshot on the way."""
+    """Build a random pipeline, usually with a cache or a snapshot in it."""
     found = pipeline_of(seed, 5).dataset
     match Random(seed).randrange(4):
         case 0:
@@ -67,7 +67,7 @@ def _dataset(seed: int) -> ps.Dataset:
 
 
 def loop(seed: int, executor: str, every: int, place: str) -> None:
-    """What a training program does: go on from its checkpoint, if there is one, and write others."""
+    """Run a training program: resume from its checkpoint, if there is one, and write others."""
     saved = Path(place) / "checkpoint"
     at: dict[str, Any] = json.loads(saved.read_text()) if saved.exists() else {"epoch": 0, "given": 0, "state": None}
     log = os.open(Path(place) / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -99,7 +99,7 @@ def _digest(token: str) -> str:
 
 
 def _killed(worker: Worker, after: float, *args: Any) -> None:
-    """The loop in a fork that is killed some time after it began, unless it has ended; nothing of it stays."""
+    """Run the loop in a fork, which is killed after some time unless it has ended. Check that nothing of it stays."""
     pid = worker.begin("tests.storm.kills:loop", *args, fork=True)
     time.sleep(after)
     with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Passes that are left in any way leave nothing: no threads, no processes, no open files, no memory."""
+"""Iterations that end in any way leave no threads, no processes, no open files and no memory."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ import penstock as ps
 
 _PIPELINES = 12
 _ROUNDS = 4
-_PATIENCE = 10.0  # seconds in which workers of passes that were left have to end
-_MEMORY = 64 << 20  # bytes by which the same rounds may differ
+_PATIENCE = 10.0  # seconds until workers of abandoned iterations have to end
+_MEMORY = 64 << 20  # allowed difference of the same rounds in bytes
 
 
 class Left(Exception):
-    """Raised inside a loop, or by a user's function."""
+    """Raised inside a loop, or in a user function."""
 
 
 def leaks(seed: int) -> None:
-    """The same passes, left early in all ways, in some rounds: nothing grows from the second to the last."""
+    """Run the same iterations, abandoned in all ways, in some rounds: nothing grows from the second to the last."""
     rng = Random(seed)
     work = []
     for _ in range(_PIPELINES):
@@ -106,7 +106,7 @@ WAYS = (dropped, closed, raised, failed, in_a_thread, together, in_a_cycle)
 
 
 def _held() -> dict[str, int]:
-    """What this process holds, once those that are on their way out have left."""
+    """Return the resources of this process, after ending workers have ended."""
     gc.collect()
     deadline = time.monotonic() + _PATIENCE
     while any(thread.name.startswith("penstock") for thread in threading.enumerate()) and time.monotonic() < deadline:

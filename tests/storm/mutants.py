@@ -1,4 +1,4 @@
-"""What networks, disks, careless writers and attackers do to the bytes of a file."""
+"""Changes that networks, disks, careless writers and attackers make to the bytes of a file."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def append(data: bytearray, rng: Random, at: int) -> None:
 
 
 def huge(data: bytearray, rng: Random, at: int) -> None:
-    """A length, a count or an offset as it cannot be, in the place of any four or eight bytes."""
+    """Replace any four or eight bytes by an impossible length, count or offset."""
     width, order = rng.choice(((4, "<I"), (8, "<Q"), (4, ">I"), (2, ">H")))
     at -= at % rng.choice((1, 4, 8))
     data[at : at + width] = struct.pack(order, rng.choice(_HUGE) % (1 << 8 * width))
 
 
 def text(data: bytearray, rng: Random, at: int) -> None:
-    """What a text format does not expect there."""
+    """Insert text that a text format does not expect."""
     found = rng.choice(_TEXTS)
     data[at : at + rng.choice((0, 0, len(found)))] = found
 
@@ -72,20 +72,20 @@ WAYS = (flip, overwrite, truncate, duplicate, swap, insert, zero, delete, append
 
 
 def mutated(content: bytes, rng: Random) -> bytes:
-    """`content` with one change, sometimes some."""
+    """Return `content` with one change, sometimes with several."""
     data = bytearray(content)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         if not data:
             break
         at = rng.randrange(len(data))
-        if rng.random() < 0.3:  # headers and footers say the most
+        if rng.random() < 0.3:  # headers and footers matter most
             at = rng.choice((at % min(len(data), 64), len(data) - 1 - at % min(len(data), 200)))
         rng.choice(WAYS)(data, rng, at)
     return bytes(data)
 
 
 def some_mutated(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:
-    """One of the files changed; sometimes one is missing, empty, or another's."""
+    """Change one of the files; sometimes one is missing, empty, or replaced by another."""
     name = rng.choice(sorted(files))
     way = rng.randrange(12)
     if way == 0 and len(files) > 1:

@@ -1,4 +1,4 @@
-"""What comes out depends neither on who computes it, nor on how many, nor on how long each takes."""
+"""The elements do not depend on the executor, the number of workers, or the time of each call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PASSES = 5
 
 
 def orders(seed: int) -> None:
-    """Passes on each executor, with any numbers of parallel calls, here and in a process of other hashes."""
+    """Iterate on each executor, with any numbers of parallel calls, here and in a process with other hashes."""
     rng = Random(seed)
     pipeline = pipeline_of(seed)
     epoch = rng.choice(EPOCHS)
@@ -47,7 +47,7 @@ def orders(seed: int) -> None:
 
 
 def whole(seed: int, epoch: int, executor: str, parallel: int) -> list[str]:
-    """The tokens of a pass."""
+    """Return the tokens of an iteration."""
     dataset = with_parallel_calls(pipeline_of(seed).dataset, Random(parallel))
     with dataset.iterator(epoch=epoch, executor=executor) as elements:
         found = tokens(elements)

@@ -1,4 +1,4 @@
-"""Random pipelines from a number: the sources and steps that tests generate, and some that take their time."""
+"""Random pipelines from a number: the generated sources and steps of the tests, and some that take time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ import penstock as ps
 from penstock.plan.node import Node
 from penstock.testing import token
 
-MOST = 300  # elements that are looked at
+MOST = 300  # elements to compare
 PARALLEL = (None, 1, 2, 16, ps.AUTOTUNE)
 EXECUTORS = ("inline", "thread", "process", "auto")
-EXECUTOR = "STORM_EXECUTOR"  # names the only one
+EXECUTOR = "STORM_EXECUTOR"  # names the only executor
 EPOCHS = (0, 1, 3)
 
 
-# -- what takes its time, so that what is made ahead, by whom and when, differs from run to run
+# -- steps that take time, so that buffers, workers and timing differ between runs
 
 
 def _sleepy(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
@@ -60,7 +60,7 @@ def _slow(n: int) -> Iterator[int]:
 
 
 SOURCES: list[Any] = [
-    # "other": steps of a fixed shape take small vectors
+    # "other": steps of a fixed shape get small vectors
     ("slow and large", lambda n: ps.Dataset.from_generator(_slow_and_large, args=(n,)), "other"),
     ("slow", lambda n: ps.Dataset.from_generator(_slow, args=(n,)), "int"),
 ]
@@ -91,7 +91,7 @@ def _pipelines(draw: Any, most_steps: int) -> Pipeline:
 
 
 def pipeline_of(seed: int, most_steps: int = 8) -> Pipeline:
-    """The pipeline of a number: the same one in every process that looks for files in the same folder."""
+    """Build the pipeline of a number: the same one in every process that uses the same folder for files."""
     try:
         return ConjectureData(random=Random(seed)).draw(_pipelines(most_steps))
     except (StopTest, HypothesisException) as raised:
@@ -99,7 +99,7 @@ def pipeline_of(seed: int, most_steps: int = 8) -> Pipeline:
 
 
 def executors(rng: Random, count: int) -> list[str]:
-    """Every executor as often as any other, or the one that is asked for."""
+    """Return every executor with the same frequency, or the chosen one."""
     chosen = os.environ.get(EXECUTOR)
     found = [chosen] * count if chosen else [EXECUTORS[i % len(EXECUTORS)] for i in range(count)]
     rng.shuffle(found)
@@ -107,12 +107,12 @@ def executors(rng: Random, count: int) -> list[str]:
 
 
 def with_parallel_calls(dataset: ps.Dataset, rng: Random) -> ps.Dataset:
-    """The same data set with other numbers of parallel calls in all steps that have one."""
+    """Return the same data set with other numbers of parallel calls in all steps that have one."""
     return ps.Dataset._of(_changed(dataset._plan, rng, {}), dataset.options())
 
 
 def _changed(node: Node, rng: Random, done: dict[int, Node]) -> Node:
-    """A plan is no tree: what is read twice is changed once."""
+    """A plan is no tree: a node with two readers is changed once."""
     if id(node) not in done:
         found = node.with_inputs(tuple(_changed(part, rng, done) for part in node.inputs))
         if "num_parallel_calls" in type(node).__dataclass_fields__:
@@ -122,7 +122,7 @@ def _changed(node: Node, rng: Random, done: dict[int, Node]) -> Node:
 
 
 def wanted_of(dataset: ps.Dataset, epoch: int) -> list[str]:
-    """What the elements have to be, told apart by tokens."""
+    """Return tokens of the expected elements."""
     return tokens(reference.run(dataset._plan, dataset.options(), epoch))
 
 
@@ -131,7 +131,7 @@ def tokens(elements: Iterable[Any]) -> list[str]:
 
 
 def difference(found: list[str], wanted: list[str]) -> str | None:
-    """The first place in which they differ, in words."""
+    """Return the first difference, in words."""
     for number, (one, other) in enumerate(zip(found, wanted, strict=False)):
         if one != other:
             return f"element {number} of {len(wanted)} is {one[:200]} and has to be {other[:200]}"
@@ -141,7 +141,7 @@ def difference(found: list[str], wanted: list[str]) -> str | None:
 
 
 def wipe() -> None:
-    """Caches and snapshots are gone, as when a disk is cleared."""
+    """Remove caches and snapshots, as if a disk was cleared."""
     shutil.rmtree(entries(), ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""A pass that is saved somewhere goes on with exactly the rest, wherever and however it is continued."""
+"""A saved iteration continues with exactly the remaining elements, wherever and however it is resumed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tests.storm.worker import Worker, Wrong
 
 import penstock as ps
 
-SECONDS = 60.0  # for one pass in a fresh process
+SECONDS = 60.0  # for one iteration in a fresh process
 _PLACES = 4  # positions of a pipeline
 
 
 def resumes(seed: int) -> None:
-    """With the numbers of parallel calls that it was saved with."""
+    """Resume with the numbers of parallel calls of the saved iteration."""
     _case(seed, moved=False)
 
 
 def moves(seed: int) -> None:
-    """With other numbers of parallel calls, as on a machine of another size."""
+    """Resume with other numbers of parallel calls, as on a machine of another size."""
     _case(seed, moved=True)
 
 
@@ -75,7 +75,7 @@ def _dataset(seed: int, parallel: int | None) -> ps.Dataset:
 
 
 def _part(seed: int, parallel: int | None, executor: str, epoch: int, state: Any, wanted: list[str], where: str) -> Any:
-    """Give as many elements as are wanted, from a state on if there is one; the state behind them."""
+    """Return the given number of elements, from a state on if there is one, and the state after them."""
     with _dataset(seed, parallel).iterator(epoch=epoch, executor=executor) as elements:
         try:
             if state is not None:
@@ -95,7 +95,7 @@ def _tokens(elements: Any) -> Any:
 
 
 def rest(seed: int, parallel: int | None, executor: str, state: Any, wanted: list[str], ends: bool) -> str | None:
-    """What is wrong with the elements behind a state."""
+    """Return the fault of the elements after a state, or None."""
     with _dataset(seed, parallel).iterator(executor=executor) as elements:
         elements.load_state_dict(state)
         found = tokens(elements) if ends else [token for _, token in zip(wanted, _tokens(elements), strict=False)]
@@ -106,7 +106,7 @@ _fresh: list[Worker] = []
 
 
 def fresh() -> Worker:
-    """A process with other hashes, in forks of which passes go on."""
+    """Start a process with other hashes; iterations continue in its forks."""
     if not _fresh:
         _fresh.append(Worker(Path(folder()).parent / "fresh"))
     return _fresh[0]

@@ -1,4 +1,4 @@
-"""A state that somebody edited is refused by a documented error, or is as good as the one it was."""
+"""An edited state is refused with a documented error, or is as good as the original."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VALUES: tuple[Any, ...] = (None, True, 0, 1, -1, 2**31, 10**15, -(10**15), 2**7
 
 
 def states(seed: int) -> None:
-    """One state of a random pipeline, edited in some ways."""
+    """Check one state of a random pipeline, edited in several ways."""
     rng = Random(seed)
     pipeline = pipeline_of(seed)
     epoch = rng.choice(EPOCHS)
@@ -53,7 +53,7 @@ def states(seed: int) -> None:
 
 
 def _edited(state: Any, rng: Random) -> tuple[Any, str]:
-    """A copy with one value exchanged, removed, doubled or moved, and what was done."""
+    """Return a copy with one value exchanged, removed, doubled or moved, and a description of the change."""
     state = copy.deepcopy(state)
     places = list(_places(state, ()))
     path = rng.choice(places)
@@ -76,7 +76,7 @@ def _edited(state: Any, rng: Random) -> tuple[Any, str]:
 
 
 def _places(value: Any, path: tuple[Any, ...]) -> Any:
-    """The paths of all that is inside."""
+    """Return the paths of all values inside."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in inner:
         yield (*path, key)

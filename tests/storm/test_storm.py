@@ -1,4 +1,4 @@
-"""A short storm, so that it cannot rot, and that it finds what is wrong."""
+"""A short storm, which checks that it works and that it finds faults."""
 
 import os
 import sys
@@ -13,15 +13,15 @@ from tests.storm.worker import GROUP, Skipped, Worker, Wrong, members
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc") or not hasattr(os, "fork"), reason="looks at processes")  # noqa: PTH112
 
-# Numbers of cases, as a failure names them. A class of which nothing stands here is not run in these tests.
+# Numbers of cases, as a failure names them. These tests do not run classes without a number here.
 CASES = ["resumes:1", "moves:1", "orders:2", "damage:3", "states:1", "kills:4", "leaks:5"]
 
 
-# -- what workers call
+# -- functions that workers call
 
 
 def fine(seed):
-    """Nothing is wrong."""
+    """Return no fault."""
 
 
 def wrong(seed):
@@ -97,7 +97,7 @@ def test_a_case_that_hangs_is_found_and_killed(worker):
     worker.ask(call("fine"), 1, seconds=60)  # it has started
     with pytest.raises(Wrong, match="no answer in 2 seconds") as caught:
         worker.ask(call("hangs"), 1, seconds=2)
-    assert "in hangs" in str(caught.value)  # where it was
+    assert "in hangs" in str(caught.value)  # the place where it was
     assert worker.ask(call("prints"), 5, seconds=30) == 5
     assert "to standard error" in worker.said()
 
@@ -114,11 +114,11 @@ def test_forks_answer_and_may_be_killed(worker):
     assert worker.ask(call("fine"), 1, seconds=30, fork=True) is None
 
 
-# -- what takes part
+# -- participants
 
 
 def test_every_registered_source_and_step_takes_part(monkeypatch):
-    """What is registered in tests/generated is drawn, and does something to a pipeline, before long."""
+    """Everything registered in tests/generated is drawn soon, and changes a pipeline."""
     steps = pipelines.all_steps()
     seen = set()
 

@@ -1,7 +1,7 @@
-"""Worker: a process that calls functions by name, one after the other, and is killed when one takes too long.
+"""Worker: a process that calls functions by name, one after the other, and is killed if one takes too long.
 
-`python -m tests.storm.worker FOLDER` answers a line of JSON for each it reads: {"call": "module:name", "args": [...]}.
-With "fork" the call runs in a fork, a process that has penstock imported and nothing else; its id is told first.
+`python -m tests.storm.worker FOLDER` answers a line of JSON for each line that it reads: {"call": "module:name",
+"args": [...]}. With "fork" the call runs in a fork, a process that has only imported penstock; its id is sent first.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from typing import Any
 from tests.generated import FOLDER
 
 ROOT = Path(__file__).parents[2]
-GROUP, SESSION = 2, 3  # fields of /proc/PID/stat behind the name
-_DUMPED = 2.0  # seconds for the stacks of a process that hangs
+GROUP, SESSION = 2, 3  # fields of /proc/PID/stat after the name
+_DUMPED = 2.0  # seconds for the stack dumps of a hanging process
 
 
 class Wrong(Exception):
-    """What a case found."""
+    """The fault that a case found."""
 
 
 class Skipped(Exception):
-    """A case that cannot be: its numbers make no pipeline."""
+    """A case that cannot run: its numbers make no pipeline."""
 
 
 def members(number: int, of: int) -> list[int]:
-    """The processes of a session or of a process group, where the system says which they are."""
+    """Return the processes of a session or of a process group, if the system lists them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -49,21 +49,21 @@ def members(number: int, of: int) -> list[int]:
 
 
 class Worker:
-    """A process with a folder of its own for files of generated sources; whoever asks again after `kill` gets anew."""
+    """A process with its own folder for files of generated sources. A request after `kill` starts a new one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._leads = FOLDER not in os.environ  # else a worker asks another, which is killed with it
+        self._leads = FOLDER not in os.environ  # otherwise a worker calls another one, which is killed with it
         self._process: subprocess.Popen[bytes] | None = None
-        self._forks = False  # the last call, which ends with the line of its end
+        self._forks = False  # True during the last call, which ends with its last line
 
     def ask(self, call: str, *args: Any, seconds: float, fork: bool = False) -> Any:
-        """What the function returns. Raises Wrong for what it raised, for a death, and for silence."""
+        """Return the result of the function. Raises Wrong for its exceptions, for a death, and for silence."""
         self.begin(call, *args, fork=fork)
         return self.answer(seconds)
 
     def begin(self, call: str, *args: Any, fork: bool = False) -> int:
-        """Have a function called; the id of the process that does it."""
+        """Start a function. Return the id of the process that runs it."""
         if self._process is None or self._process.poll() is not None:
             self._start()
         assert self._process is not None
@@ -77,7 +77,7 @@ class Worker:
     def answer(self, seconds: float) -> Any:
         found = self._line(seconds)
         if self._forks and "ended" not in found:
-            self._line(seconds)  # of its end
+            self._line(seconds)  # the line of its end
         if "ended" in found:
             raise Wrong(f"the fork ended with {found['ended']}")
         if "wrong" in found:
@@ -87,11 +87,11 @@ class Worker:
         return found.get("value")
 
     def said(self) -> str:
-        """The end of what it has written to its standard error."""
+        """Return the end of its standard error."""
         return self._errors.read_text(errors="replace")[-3000:]
 
     def kill(self) -> None:
-        """It and all that it has started."""
+        """Kill the process and all its child processes."""
         if self._process is None:
             return
         for pid in {self._process.pid, *members(self._process.pid, SESSION if self._leads else GROUP)}:
@@ -168,14 +168,15 @@ def _called(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _forked(request: dict[str, Any], out: Any) -> bool:
-    """Call in a fork of this process and say what came of it; whether this is the fork, which then ends."""
+    """Call in a fork of this process and send the result. Return True in the fork, which then ends."""
     told, tell = os.pipe()
     pid = os.fork()
-    with contextlib.suppress(OSError):  # whoever comes first: what a fork starts and leaves behind is told by its group
+    # one of the two comes first: the group of a fork identifies processes that it leaves
+    with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
     if pid == 0:
         os.close(tell)
-        os.read(told, 1)  # its id is said before its answer
+        os.read(told, 1)  # its id is sent before its answer
         os.close(told)
         _say(out, _called(request))
         return True
@@ -198,7 +199,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     tempfile.tempdir = None
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a pipeline prints is no answer
+    os.dup2(2, 1)  # the output of a pipeline is no answer
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if not request["fork"]:
@@ -208,6 +209,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from tests.storm import worker  # under its own name, by which cases know Wrong and Skipped
+    from tests.storm import worker  # by its own name, so that cases use the same Wrong and Skipped
 
     worker.main()

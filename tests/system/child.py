@@ -1,4 +1,4 @@
-"""Running a script in a process of its own, with every wait bounded."""
+"""Run a script in its own process, with a limit for every wait."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 SECONDS = 60  # until a child counts as hanging
 SOURCES = Path(__file__).parents[2] / "src"
 
-# Who runs the tests in the background has them ignore Ctrl-C, and a child inherits that.
+# If tests run in the background, Ctrl-C is ignored, and child processes inherit that.
 FIRST = """\
 import faulthandler, signal, sys
 faulthandler.dump_traceback_later(50, exit=True)
@@ -27,12 +27,12 @@ class Finished:
     err: str
 
     def assert_quiet(self):
-        """Nothing was said by threads or by an interpreter on its way out."""
+        """Check that no thread and no exiting interpreter printed anything."""
         assert [word for word in NOISE if word in self.err] == [], self.err
 
 
 def start(script, *args):
-    """The script in a fresh interpreter that prints a stack dump when it hangs; its first lines import penstock."""
+    """Start the script in a new interpreter that prints a stack dump when it hangs. Its first lines import penstock."""
     lines = FIRST + textwrap.dedent(script)
     environment = dict(os.environ, PYTHONPATH=str(SOURCES), PYTHONUNBUFFERED="1")
     return subprocess.Popen(
@@ -60,7 +60,7 @@ def run(script, *args):
 
 
 def interrupt_when(process, line):
-    """SIGINT once the child has printed this line; what follows is for `finish`."""
+    """Send SIGINT once the child has printed this line. `finish` handles the rest."""
     while (said := process.stdout.readline().strip()) != line:
         assert said or process.poll() is None, finish(process).err
     process.send_signal(signal.SIGINT)

@@ -1,6 +1,7 @@
-"""Passes over one entry in processes that are killed. Asked on stdin, a round a line: path, seed, number of writers.
+"""Iterations over one entry in processes that are killed. Each line of stdin is a round: path, seed, number of writers.
 
-The passes run in forks of this process, in which all is imported and compiled. Answers "right", or says what was wrong.
+The iterations run in forks of this process, which has imported and compiled all modules. It answers "right", or the
+fault.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def numbers(ds: ps.Dataset) -> list[int]:
 
 
 def dies_at(call: int) -> None:
-    """This process is killed in front of its so many-th call that changes files."""
+    """Kill this process before its n-th call that changes files."""
     left = [call]
 
     def counting(function):
@@ -105,7 +106,7 @@ def one_round(path: str, seed: int, writers: int) -> str:
 
 
 if __name__ == "__main__":
-    os.fsync = lambda file: None  # a killed process leaves what it has written, on the disk or not
+    os.fsync = lambda file: None  # a killed process leaves its written data, with or without a sync
     WANTED = numbers(pipeline())
     for number in range(2):
         with tempfile.TemporaryDirectory() as folder:

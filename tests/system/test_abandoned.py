@@ -1,4 +1,4 @@
-"""Whatever way a pass ends, its workers end with it."""
+"""The workers of an iteration end with it, however it ends."""
 
 import contextlib
 import gc
@@ -15,7 +15,7 @@ import penstock as ps
 from penstock.runtime.segment import Aborted
 
 SECONDS = 30
-ANOTHERS = set()  # workers of a test that failed elsewhere and left them: that is not a failure of these tests
+ANOTHERS = set()  # workers that another failed test left behind: not a failure of these tests
 
 
 def workers():
@@ -23,7 +23,7 @@ def workers():
 
 
 def staying():
-    """Those inside a run that was closed: the pool's threads come out of their loop on their own, a moment later."""
+    """Return the workers inside a closed run. The pool's threads leave their loop on their own, a moment later."""
     deadline = time.monotonic() + SECONDS
     for thread in workers():
         thread.join(max(deadline - time.monotonic(), 0))
@@ -162,7 +162,7 @@ def test_passes_inside_passes_inside_workers():
 
 
 def test_an_iterator_that_dies_inside_a_worker():
-    """A worker drops the last reference to a pass while that pass's own workers are busy."""
+    """A worker drops the last reference to an iterator while this iterator's own workers are busy."""
     holders = []
 
     def drops(x):
@@ -181,7 +181,7 @@ def test_an_iterator_that_dies_inside_a_worker():
 
 
 def test_an_iterator_that_dies_inside_a_worker_that_the_other_pass_waits_for():
-    """Dropping a pass on a worker never waits: here its own worker goes on only afterwards."""
+    """Dropping an iterator on a worker never waits: here its own worker continues only afterwards."""
     entered, dropped = threading.Event(), threading.Event()
     in_time = []
     holders = []
@@ -235,7 +235,8 @@ def test_a_cached_pass_given_up_early_keeps_nothing_and_no_worker():
         calls.append(int(x))
         return x
 
-    options = ps.Options(experimental_optimization={"inject_prefetch": False})  # which would read to the end
+    # an injected prefetch would read to the end
+    options = ps.Options(experimental_optimization={"inject_prefetch": False})
     ds = ps.Dataset.range(30).map(counted, 2).cache().with_options(options)
     with ds.iterator() as iterator:
         some(iterator)
@@ -247,7 +248,7 @@ def test_a_cached_pass_given_up_early_keeps_nothing_and_no_worker():
 
 
 def test_buffers_are_bounded_while_nobody_reads():
-    """A pass that is not read stops filling: the elements made ahead hold at most the segments' byte bounds."""
+    """If the consumer stops, buffering stops: the elements in buffers use at most the segments' byte bounds."""
     made = []
     megabyte = np.zeros(1 << 20, np.uint8)
 
@@ -265,7 +266,7 @@ def test_buffers_are_bounded_while_nobody_reads():
 
 
 def test_a_failure_kept_in_a_buffer_does_not_keep_the_iterator():
-    """Its traceback holds the frames it was raised in, which must not lead back to the iterator."""
+    """Its traceback has the frames of the error, which must not lead back to the iterator."""
 
     def fails(x):
         if x == 7:

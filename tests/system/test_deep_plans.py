@@ -1,4 +1,4 @@
-"""Plans of thousands of steps in a row: built, looked at, run, saved, continued and closed."""
+"""Plans of thousands of steps in a row: built, inspected, run, saved, continued and closed."""
 
 import json
 import subprocess
@@ -105,7 +105,7 @@ def test_hundreds_of_stages_run_and_go_on():
 
 
 def test_no_stage_asks_again_for_what_the_one_above_was_told():
-    """Else the first element over n stages asks n * n / 2 of them."""
+    """Otherwise the first element over n stages causes n * n / 2 requests."""
     assert run(COUNTED) == ["True"]
 
 

@@ -1,4 +1,4 @@
-"""kill -9 while entries are written: whoever comes next gets the right elements, and needs no help."""
+"""kill -9 while entries are written: the next process gets the right elements without help."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Processes beside each other on one entry: one writes, the others follow it, and go on when it is gone."""
+"""Several processes on one entry: one writes, the others follow it, and continue when it is gone."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from penstock.store.lock import holder
 
 COUNT = 12
 
-# Gives as many elements as it is asked for, line by line, each of which is committed at once.
+# Returns as many elements as requested, for each line; each is committed immediately.
 WRITER = """
 import sys
 import penstock as ps
@@ -38,7 +38,7 @@ WANTED = [x * x for x in range(COUNT)]
 
 
 class Writer:
-    """The child; `ask` has it give elements."""
+    """The child process. `ask` makes it return elements."""
 
     def __init__(self, path):
         source = "def pipeline(ps):\n    return ps.Dataset.range(12).map(lambda x: x * x)\n" + WRITER
@@ -77,7 +77,7 @@ def entry_of(path):
 
 
 def in_thread(work):
-    """Start it; what to call for its result."""
+    """Start the function in a thread. Return a function for its result."""
     found = []
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
@@ -118,7 +118,7 @@ def test_one_that_waits_gets_everything_in_the_end(writer, tmp_path):
     options = ps.Options(second_writer="wait")
     _, result = in_thread(lambda: numbers(pipeline(ps).cache(tmp_path).with_options(options)))
     writer.ask(2)
-    writer.close()  # it stops in the middle: whoever waits goes on
+    writer.close()  # it stops in the middle; the waiting process continues
     assert result() == WANTED
 
 

@@ -1,4 +1,4 @@
-"""What a pass holds is let go of when it fails and its error is dropped, without a garbage collection."""
+"""A failed iteration releases its objects when its error is dropped, without a garbage collection."""
 
 import contextlib
 import functools
@@ -34,13 +34,13 @@ def no_collection():
 
 
 def descriptors(names):
-    """How many of these files are open."""
+    """Return the number of open descriptors of these files."""
     found = [Path("/proc/self/fd", number) for number in os.listdir("/proc/self/fd")]  # noqa: PTH208 - now
     return sum(os.path.realpath(number) in names for number in found)
 
 
 class Left:
-    """An iterator that nobody holds; the workers of its pass leave what they are inside of first."""
+    """An iterator without references. The workers of its iteration first leave their functions."""
 
     def __init__(self, elements):
         self._gone = threading.Event()
@@ -112,7 +112,7 @@ def sometimes(line):
     return line
 
 
-WAITING = {  # failures that others still wait behind when the loop is left
+WAITING = {  # failures that wait in buffers when the loop is left
     "shuffle": lambda ds: ds.map(sometimes).shuffle(9),
     "two shuffles": lambda ds: ds.map(sometimes).shuffle(9).batch(2).shuffle(9),
     "batch in parallel": lambda ds: ds.map(spoiled).shuffle(9).batch(4, num_parallel_calls=2),
@@ -143,7 +143,7 @@ def test_failures_that_still_wait_hold_no_iterator(name, executor, names, no_col
 
 
 def test_what_another_thread_is_inside_of_keeps_no_frame_of_this_one(no_collection):
-    """A failure that is handed on leads to frames of the worker that made it, and that works on."""
+    """A failure that is handed over leads to frames of the worker that raised it, which continues to work."""
     made, leave, failures = threading.Event(), threading.Event(), []
 
     def fail():
@@ -160,7 +160,7 @@ def test_what_another_thread_is_inside_of_keeps_no_frame_of_this_one(no_collecti
 
     def keep():
         fail()
-        kept(failures[0])  # as one that came with the input of this step
+        kept(failures[0])  # the failure came with the input of this step
 
     maker = threading.Thread(target=tidied, args=(work,))
     maker.start()
@@ -168,7 +168,7 @@ def test_what_another_thread_is_inside_of_keeps_no_frame_of_this_one(no_collecti
         assert made.wait(20)
         steps = [functools.partial(keep)]
         held = weakref.ref(steps[0])
-        tidied(steps.pop())  # only a frame of ours has it now
+        tidied(steps.pop())  # only a frame of this test references it now
         tidied(int)
         assert held() is None
     finally:

@@ -1,4 +1,4 @@
-"""A fork in the middle of a pass: the child has none of the threads, and makes its own."""
+"""A fork in the middle of an iteration: the child has none of the threads, and starts its own."""
 
 import os
 import re

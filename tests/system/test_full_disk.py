@@ -1,4 +1,4 @@
-"""Files that cannot be written to their end: the error names the file, and nothing half written has its name."""
+"""Files that cannot be written to their end: the error names the file, and no partial file has its name."""
 
 import re
 import resource
@@ -11,12 +11,12 @@ import pytest
 import penstock as ps
 from penstock.io.tfrecord.writer import TFRecordWriter
 
-MOST = 1 << 16  # bytes of a file
+MOST = 1 << 16  # largest size of a file in bytes
 
 
 @contextmanager
 def files_of_at_most(nbytes):
-    """What a full disk is to a program, which a test can have without one: writing fails in the middle of a file."""
+    """Limit the size of files: like on a full disk, a write fails in the middle of a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, before[1]))

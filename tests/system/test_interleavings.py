@@ -1,6 +1,6 @@
-"""Pipelines under hostile timing: threads switch all the time, knobs turn while they work, and runs end anywhere.
+"""Pipelines under hostile timing: threads switch all the time, knobs change during work, and runs end anywhere.
 
-Everything that is drawn follows from a seed; what the operating system adds to it differs, and no result may.
+All random numbers follow from a seed. The operating system's timing differs, but results must not.
 """
 
 import gc
@@ -22,7 +22,7 @@ from penstock.runtime.segment import Segment
 from penstock.runtime.work import BatchWork, BlockWork
 
 SECONDS = 60
-SEEDS = range(1000 if os.environ.get("HYPOTHESIS_PROFILE") == "search" else 30)  # all of them: make fuzz
+SEEDS = range(1000 if os.environ.get("HYPOTHESIS_PROFILE") == "search" else 30)  # `make fuzz` runs all of them
 YIELDS = [
     (Segment, "_let_pull"),
     (Segment, "_room"),
@@ -40,7 +40,7 @@ YIELDS = [
 
 @pytest.fixture
 def hostile(monkeypatch):
-    """A generator whose every draw may let other threads go first, at the places where order could matter."""
+    """A random generator that may let other threads run first at each call, where order could matter."""
     draws = random.Random()
     for kind, name in YIELDS:
         plain = getattr(kind, name)
@@ -71,7 +71,7 @@ def failing(x):
 
 
 def pipeline(draws):
-    """Segments upon segments, in order throughout."""
+    """Build segments upon segments, in order throughout."""
     ds = ps.Dataset.range(draws.randrange(20, 200)).map(odd_one_out, draws.choice([1, 3, ps.AUTOTUNE]))
     for _ in range(draws.randrange(1, 4)):
         step = draws.randrange(6)
@@ -95,7 +95,7 @@ def pipeline(draws):
 
 
 def meddle(run, draws, stop):
-    """Turn all knobs, to and fro, as a tuner gone mad would."""
+    """Turn all knobs at random."""
     while not stop.is_set():
         for lane in run.driver.lanes:
             parallelism = draws.randrange(1, 7)

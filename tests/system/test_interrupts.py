@@ -1,4 +1,4 @@
-"""Ctrl-C and interpreter exit, in real processes: prompt, with one traceback at most and no word from a thread."""
+"""Ctrl-C and interpreter exit in real processes: prompt, with at most one traceback and no output of threads."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Worker processes that are killed, stopped or hang, a parent that is killed, a fork in the middle: real signals."""
+"""Worker processes that are killed, stopped or hang, a killed parent, a fork in the middle: real signals."""
 
 import os
 import random
@@ -26,8 +26,8 @@ pytestmark = [
 ]
 
 SECONDS = 60
-ROUNDS = settings.default.max_examples // 7  # more are for `make fuzz`
-LIMIT = 3.0  # seconds for a Block, far more than one needs
+ROUNDS = settings.default.max_examples // 7  # `make fuzz` has more
+LIMIT = 3.0  # seconds for a Block, which needs far less
 
 
 def worker_pids(pool):
@@ -35,7 +35,7 @@ def worker_pids(pool):
 
 
 def send_to_one(chance, pool, number):
-    """A signal to some worker of the pool, if there is one: it may have ended just then."""
+    """Send a signal to a worker of the pool, if there is one: it may have just ended."""
     pids = worker_pids(pool)
     if pids:
         try:
@@ -45,7 +45,7 @@ def send_to_one(chance, pool, number):
 
 
 def made_by(x):
-    """Small and large results in turn, and some failures."""
+    """Return small and large results in turn, and some failures."""
     if x % 29 == 3:
         raise ValueError(int(x))
     return np.full(20_000 if x % 4 == 0 else 3, x)
@@ -62,7 +62,7 @@ def assert_exact(number, found):
 
 @pytest.mark.slow
 def test_a_pass_whose_workers_are_killed_gives_every_element_once_and_in_order():
-    """In each round the moment is a position in the pass."""
+    """Each round has its own position in the iteration."""
     dataset = ps.Dataset.range(120).map(made_by, num_parallel_calls=2)
     list(dataset.take(3).iterator(executor="process"))
     for seed in range(ROUNDS):
@@ -81,7 +81,7 @@ def test_a_pass_whose_workers_are_killed_gives_every_element_once_and_in_order()
 
 
 def parted(chance, count):
-    """The numbers below `count` as Blocks of any size."""
+    """Split the numbers below `count` into Blocks of any size."""
     first = 0
     while first < count:
         size = min(chance.randint(1, 12), count - first)
@@ -90,7 +90,7 @@ def parted(chance, count):
 
 
 def in_threads(task, blocks, done, count):
-    """What becomes of every Block, by the number of its first element; `done(k)` when k are."""
+    """Return the outcome of every Block, by the number of its first element. `done(k)` is called after k Blocks."""
     waiting, found, lock = iter(list(blocks)), {}, threading.Lock()
 
     def work():
@@ -114,9 +114,9 @@ def in_threads(task, blocks, done, count):
 
 @pytest.mark.slow
 def test_workers_that_are_stopped_or_hang_are_replaced(tmp_path):
-    """Several rounds in four lanes, because most of the time is spent waiting: one Block of a round is late.
+    """Run several rounds in four lanes, because most of the time is spent waiting: one Block of a round is late.
 
-    In half of them each worker has the next Block already, which has to go to another one then.
+    In half of the rounds each worker has the next Block already, which then has to move to another worker.
     """
     failed = []
 
@@ -139,7 +139,7 @@ def test_workers_that_are_stopped_or_hang_are_replaced(tmp_path):
 
 
 def one_round(seed, pool, marker):
-    """A worker that is stopped at some moment, or a function that hangs once, at some element."""
+    """A worker is stopped at some moment, or a function hangs once at some element."""
     chance = random.Random(seed)
     hangs, victim, moment = seed % 2 == 0, chance.randrange(60), chance.randrange(1, 5)
 
@@ -169,7 +169,7 @@ def one_round(seed, pool, marker):
 
 
 def test_nothing_outlives_a_parent_that_is_killed():
-    """Not a worker inside an endless function, nor one that has been stopped, nor memory with a name."""
+    """No worker inside an endless function, no stopped worker, and no named memory stays."""
     script = """
     import os, signal, threading
     import numpy as np
@@ -210,7 +210,7 @@ def test_nothing_outlives_a_parent_that_is_killed():
 
 
 def ended(descriptor):
-    """A process's descriptor can be read once it has ended."""
+    """The descriptor of a process can be read when the process has ended."""
     return bool(select.select([descriptor], [], [], SECONDS)[0])
 
 

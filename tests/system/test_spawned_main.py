@@ -1,4 +1,4 @@
-"""Functions and classes of the main script reach worker processes from a process that multiprocessing has spawned."""
+"""Functions and classes of the main script reach worker processes from a process started by multiprocessing's spawn."""
 
 import subprocess
 import sys

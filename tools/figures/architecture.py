@@ -1,6 +1,6 @@
 """Draw the figure of docs/contributing/architecture.md: the packages, and the objects that pass between them.
 
-`python tools/figures/architecture.py PNG` also writes the figure as a PNG, to look at it.
+`python tools/figures/architecture.py PNG` also writes the figure as a PNG.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Write the rows that the benchmarks have printed into docs/benchmarks.md, the README, and "Before and after".
+"""Write the printed rows of the benchmarks into docs/benchmarks.md, the README, and "Before and after".
 
-    python tools/figures/benchmarks.py build/bench.jsonl        # `make bench` does it
+    python tools/figures/benchmarks.py build/bench.jsonl     # `make bench` does it
 
-Run it in the environment of the benchmarks: the page names the versions that are installed there.
+Run it in the environment of the benchmarks: the page names the installed versions.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from timeline import titled
 from penstock.profiler.views.picture import Picture
 
 PEERS = ("penstock", "tensorflow-cpu", "tensorflow", "torch", "grain", "nvidia-dali-cuda130", "spdl-core", "numpy")
-HEAD = ["| workload | penstock | beside | its rate | ratio |", "|---|---:|---|---:|---:|"]
-# Rows of the README: workloads with their names there, and the words with which the names of peers start.
+HEAD = ["| workload | penstock | compared with | its rate | ratio |", "|---|---:|---|---:|---:|"]
+# Rows of the README: workloads with their names there, and the first words of the peers' names.
 CHOSEN = {
     "JPEG to batches of 32": "JPEG images 500×375 to batches of 224×224 floats",
     "parse 40 features": "TFRecord rows of 40 features to columns",
     "numbers one by one": "numbers, one by one",
     "map, filter, shuffle, batch of numbers": "numbers: map, filter, shuffle, batch",
 }
-PAIRS = "before and after: "  # workloads of "Before and after" begin so
+PAIRS = "before and after: "  # prefix of the workloads of "Before and after"
 UNITS = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6}
 BARS = {"tf.data", "torch, 2 workers", "grain, 2 threads", "DALI on the CPU", "SPDL, 2 threads"}
 LIBRARIES = ("tf.data", "torch", "grain", "DALI")
@@ -60,8 +60,8 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         picture.text(170, y + 14, name, size=13, anchor="end")
         picture.rectangle(180, y, length, 19, "step" if name == "penstock" else "h7")
         picture.text(188 + length, y + 14, f"{values[name]:,.0f}", size=13)
-    said = ", ".join(f"{name} {value:,.0f}" for name, value in values.items())
-    path.write_text(titled(picture, f"Bars: {title} per second: {said}"), encoding="utf-8")
+    rates_text = ", ".join(f"{name} {value:,.0f}" for name, value in values.items())
+    path.write_text(titled(picture, f"Bars: {title} per second: {rates_text}"), encoding="utf-8")
 
 
 def versions() -> str:
@@ -77,8 +77,8 @@ def versions() -> str:
 def main(path: Path) -> None:
     rows = [json.loads(each) for each in path.read_text(encoding="utf-8").splitlines()]
     rows = [row for row in {(row["workload"], row["peer"]): row for row in rows}.values() if row["ratios"]]
-    said = f"Measured on {machine()}, with {versions()}. Runs of each pair: {len(rows[0]['ratios'])}."
-    parts = {"rows": "\n".join([*HEAD, *(line(row, row["workload"]) for row in rows)]), "versions": said}
+    summary = f"Measured on {machine()}, with {versions()}. Runs of each pair: {len(rows[0]['ratios'])}."
+    parts = {"rows": "\n".join([*HEAD, *(line(row, row["workload"]) for row in rows)]), "versions": summary}
     fill("docs/benchmarks.md", parts)
     pairs = [row for row in rows if row["workload"].startswith(PAIRS)]
     if pairs:
@@ -92,9 +92,11 @@ def main(path: Path) -> None:
             if row["workload"] == workload and row["peer"].startswith(LIBRARIES):
                 chosen.append(line(row, title))
                 title = ""
-    said += " The ratio is the rate of penstock divided by the other rate: the median, and the lowest and the highest."
-    said += " [All rows](docs/benchmarks.md)."
-    fill("README.md", {"benchmarks": "\n".join([*HEAD, *chosen]), "versions": said})
+    summary += (
+        " The ratio is the rate of penstock divided by the other rate: the median, and the lowest and the highest."
+    )
+    summary += " [All rows](docs/benchmarks.md)."
+    fill("README.md", {"benchmarks": "\n".join([*HEAD, *chosen]), "versions": summary})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Measure the variants of examples/make_it_fast.py, draw their timelines, and fill docs/make-it-fast.md.
 
-    python tools/figures/fast.py --rounds 4       # measure, keep the best of all rounds
+    python tools/figures/fast.py --rounds 4       # measure; the best of all rounds counts
     python tools/figures/fast.py --timelines      # record each variant once and draw it
-    python tools/figures/fast.py                  # fill the page with what was measured
+    python tools/figures/fast.py                  # fill the page with the measured figures
 
 The variants take turns within a round. Other programs only make a run slower, so the best of the runs counts.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-os.environ["PENSTOCK_REMEMBER"] = "0"  # a run learns nothing from the runs before it
+os.environ["PENSTOCK_REMEMBER"] = "0"  # off, so that a run does not use settings of earlier runs
 
 import make_it_fast as program
 from filled import ROOT, fill, machine
@@ -65,8 +65,8 @@ def variants() -> Iterator[dict[str, ps.Dataset[Any]]]:
         yield found
 
 
-def keep(measured: dict[str, Any]) -> None:
-    """Add figures to those of earlier runs."""
+def store(measured: dict[str, Any]) -> None:
+    """Add figures to the figures of earlier runs."""
     before = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
     MEASURED.write_text(json.dumps(before | measured, indent=1) + "\n", encoding="utf-8")
 
@@ -82,7 +82,7 @@ def measure(rounds: int, only: list[str]) -> None:
                     print(f"{name}: {rate:.0f} images/s, {waiting:.0%}", flush=True)
                     if rate > best.get(name, (0, 0))[0]:
                         best[name] = (round(rate, 1), round(waiting, 3))
-    keep({"rates": best, "machine": machine()})
+    store({"rates": best, "machine": machine()})
 
 
 def record(only: list[str]) -> None:
@@ -101,7 +101,7 @@ def record(only: list[str]) -> None:
             draw(both, FIGURES / "make-it-fast.svg", DRAWN, "Timelines of the first program and of the whole program")
 
 
-def held(ds: ps.Dataset[Any]) -> int:
+def shuffle_bytes(ds: ps.Dataset[Any]) -> int:
     """Return the bytes in the shuffle buffer after the first batch."""
     with iter(ds) as batches:
         next(batches)
@@ -115,15 +115,15 @@ def memory() -> None:
         program.write_images(Path(folder))
         files = ps.Dataset.list_files(f"{folder}/*.tfrecord", seed=0)
         for name in ("late_shuffle", "early_shuffle"):
-            best[name] = held(getattr(program, name)(files).with_options(program.AS_WRITTEN))
+            best[name] = shuffle_bytes(getattr(program, name)(files).with_options(program.AS_WRITTEN))
         for name in ("cached", "small_cache"):
             ds = found[name].repeat(2)
             with iter(ds) as batches:
-                for _ in range(program.SHARDS * program.IMAGES // 32 + 1):  # into the second epoch
+                for _ in range(program.SHARDS * program.IMAGES // 32 + 1):  # until the second epoch
                     next(batches)
                 best[name] = max(row.nbytes for row in ds.memory().rows if row.kind == "cache")
         best["explained"] = found["slow"].explain(analyze=True, seconds=4, consumer_seconds=program.TRAINING_STEP)
-    keep(best)
+    store(best)
 
 
 def write() -> None:
@@ -132,7 +132,7 @@ def write() -> None:
     rates = found["rates"]
     first = rates["slow"][0]
 
-    def said(name: str) -> str:
+    def sentence(name: str) -> str:
         rate, waiting = rates[name]
         times = "" if name == "slow" else f", {rate / first:.1f} times the first program"
         return f"**{rate:.0f} images/s{times}. The loop waits for data {waiting:.0%} of the time.**"
@@ -141,7 +141,7 @@ def write() -> None:
     for name in TITLES:
         drawn = FIGURES / f"make-it-fast-{name}.svg"
         image = f"![Timeline: {TITLES[name]}](figures/{drawn.name})\n\n" if drawn.exists() else ""
-        parts[name] = image + said(name)
+        parts[name] = image + sentence(name)
     rows = [
         f"| {TITLES[name]} | {rates[name][0]:.0f} | {rates[name][0] / first:.1f} | {rates[name][1]:.0%} |"
         for name in TITLES
@@ -171,7 +171,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=0, metavar="N", help="measure each variant N times")
     parser.add_argument("--timelines", action="store_true", help="draw the timelines")
     parser.add_argument("--memory", action="store_true", help="measure the buffers")
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="these variants alone")
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="run only these variants")
     chosen = parser.parse_args()
     if chosen.rounds:
         measure(chosen.rounds, chosen.only)

@@ -1,8 +1,8 @@
 """Take the screenshots of docs/see-it.md with a headless Chromium, and draw its figures.
 
-    python tools/figures/screens.py                # in the environment of `make browser`
+    python tools/figures/screens.py         # in the environment of `make browser`
 
-A picture of TensorBoard needs TensorBoard; without it the old picture stays.
+The screenshot of TensorBoard needs TensorBoard. Without it the old screenshot is not replaced.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from penstock.profiler.views.picture import Picture
 FIGURES = ROOT / "docs" / "figures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 120  # seconds
-COLOURS = 96  # of a screenshot
+COLOURS = 96  # colours in a screenshot
 
 TRAINING = """
 import sys
@@ -155,7 +155,7 @@ def top(chromium: Any, images: str) -> None:
                 page.set_default_timeout(PATIENCE * 1e3)
                 page.goto(shown.stdout.readline().strip())
                 page.get_by_text("nput-bound").first.wait_for()
-                for _ in range(6):  # the figures of the first seconds are those of the start
+                for _ in range(6):  # wait until the figures of the first seconds are gone
                     before = page.inner_text("h2")
                     page.locator("h2").filter(has_not_text=before).wait_for()
                 small(page.screenshot(), FIGURES / "see-top.png")
@@ -168,7 +168,7 @@ def top(chromium: Any, images: str) -> None:
 def tensorboard(chromium: Any, logs: Path) -> None:
     """Show the verdict of a recorded run in TensorBoard."""
     if importlib.util.find_spec("tensorboard") is None:
-        print("see-tensorboard.png stays as it is: TensorBoard is not installed")
+        print("see-tensorboard.png is not replaced: TensorBoard is not installed")
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -21,11 +21,11 @@ KINDS = [
     SpanKind("balance", "h1"),
     SpanKind("other steps", "h7"),
 ]
-# Parts of the names of spans, and the kinds that these spans have. The first match decides.
+# Parts of the names of spans, and the kinds of these spans. The first match decides.
 WORDS = {
     "distribute(": len(KINDS) - 1,
     "pull for": None,  # a worker that waits for its input
-    "prefetch(": None,  # likewise
+    "prefetch(": None,  # a worker that waits for its input
     "batch(32)": None,
     "repeat(": None,
     "wait for data": 1,
@@ -39,7 +39,7 @@ LEFT, WIDTH, MOST_ROWS = 110, 610, 5
 
 
 def draw(runs: dict[str, Recorded], path: Path, seconds: float, label: str) -> None:
-    """Write the last `seconds` of each run, below each other; several runs have their titles above."""
+    """Draw the last `seconds` of each run, one below the other. Several runs have titles above them."""
     picture = Picture(LEFT + WIDTH, 1)
     parts = {title: _rows(recorded, seconds) for title, recorded in runs.items()}
     used = {int(kind) for rows, _ in parts.values() for row in rows for kind in row.spans[:, 0]}
@@ -54,7 +54,7 @@ def draw(runs: dict[str, Recorded], path: Path, seconds: float, label: str) -> N
 
 
 def _rows(recorded: Recorded, seconds: float) -> tuple[list[TimelineRow], int]:
-    """Return the lanes of the end of a run, and when this end starts."""
+    """Return the lanes of the end of a run, and the start of this end."""
     spans = recorded.spans()
     names, tracks = recorded.about["names"], recorded.about["tracks"]
     step = names.index("step")

@@ -1,22 +1,22 @@
-"""parts: functions that kernels call are optimised once, and have no machine code of their own.
+"""Optimise functions that kernels call once, without machine code of their own.
 
-numba compiles each function that another one calls into a library of its own: optimised, made into machine code that
-nobody calls, with wrappers that are optimised as well, and optimised again in each caller up to the kernel. Here such
-functions are optimised and come into their kernel as they are then: small ones before it is optimised, so that LLVM
-can put them where they are called, large ones afterwards, as it would never. The bits of results do not change:
-nothing in kernels lets LLVM reorder arithmetic. Left as they were written, and optimised within their kernel only,
-they took another sixth less before, and kernels were up to a quarter slower.
+numba compiles each function that another function calls into a library. It optimises the function and its wrappers,
+emits machine code that is never called, and optimises the function again in each caller up to the kernel. Here such
+functions are optimised once and then linked into their kernels. Small ones are linked before the kernel is optimised,
+so that LLVM can inline them. Large ones are linked afterwards, because LLVM never inlines them. The bits of results do
+not change: nothing in kernels lets LLVM reorder arithmetic. An earlier version optimised them within their kernel only.
+The build took a sixth less time, but kernels were up to a quarter slower.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-LARGE = 200  # lines: what LLVM never copies into its callers; it does so up to about 50
+LARGE = 200  # lines: LLVM inlines functions of up to about 50 lines, and never larger ones than this
 
 
 def parts_once() -> None:
-    """Functions that kernels call are not made into machine code of their own, and large ones are optimised once."""
+    """Let numba emit no machine code for functions that kernels call, and optimise the large ones once."""
     from numba.core import config
     from numba.core.caching import NullCache
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
@@ -29,14 +29,14 @@ def parts_once() -> None:
     finalize_parts, module_for_linking = library.finalize, library._get_module_for_linking
     needed = library._finalize_final_module, library._finalize_dynamic_globals, library._optimize_final_module
     assert all(map(callable, needed))
-    depth = 0  # of the function that is being compiled below a kernel; numba compiles in one thread at a time
-    large: dict[Any, None] = {}  # libraries that are linked when a kernel is optimised
+    depth = 0  # number of nested compilations below a kernel; numba compiles in one thread at a time
+    large: dict[Any, None] = {}  # libraries to link when a kernel is optimised
 
     class Whole(library):  # type: ignore[misc]
-        """A library whose large parts are linked when it is optimised itself."""
+        """A library whose large parts are linked when the library itself is optimised."""
 
         is_part = False
-        _later: ClassVar[dict[Any, None]] = {}  # of one that comes from the disk
+        _later: ClassVar[dict[Any, None]] = {}  # a library from the disk has none
 
         def finalize(self) -> None:
             this: Any = self
@@ -52,7 +52,7 @@ def parts_once() -> None:
             finalize_parts(self)
 
         def _finalize_final_module(self) -> None:
-            for each in reversed(self._later):  # who calls another one comes first: what nobody calls is not linked
+            for each in reversed(self._later):  # callers come first: a function without a caller is not linked
                 self._final_module.link_in(module_for_linking(each), preserve=True)
             super()._finalize_final_module()
 
@@ -83,7 +83,8 @@ def parts_once() -> None:
     def compile_at_depth(self: Any, signature: Any) -> Any:
         nonlocal depth
         above = depth
-        depth = above + 1 if isinstance(self._cache, NullCache) else 1  # what is kept is a kernel, whoever calls it
+        # a cached function is a kernel, also if another function calls it
+        depth = above + 1 if isinstance(self._cache, NullCache) else 1
         if depth > 1:
             self.targetoptions |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         try:
@@ -92,7 +93,8 @@ def parts_once() -> None:
             depth = above
 
     def set_env(self: Any, name: str, environment: Any) -> None:
-        if self._engine.get_global_value_address(name):  # a part has no machine code, and so no place for it
+        # a part has no machine code, and so no place for the environment
+        if self._engine.get_global_value_address(name):
             set_environment(self, name, environment)
 
     of_any_module = codegen._function_pass_manager.__code__.co_argcount == 1  # not in numba 0.61
@@ -102,7 +104,7 @@ def parts_once() -> None:
 
 
 def _is_large(module: Any) -> bool:
-    """Whether LLVM puts none of the functions of a module where they are called."""
+    """Return True if LLVM inlines none of the functions of a module."""
     defined = [function for function in module.functions if not function.is_declaration]
     if any(b"alwaysinline" in attribute for function in defined for attribute in function.attributes):
         return False

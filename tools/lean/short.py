@@ -1,4 +1,4 @@
-"""short: what numba writes for LLVM in fewer instructions that mean the same: items, ranges, and calls."""
+"""Shorter code from numba for LLVM with the same meaning: items, ranges, and calls."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-MEMBERS = "meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides"  # of numba's arrays, in its order
+# members of numba's arrays, in its order
+MEMBERS = "meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides"
 
 
 def _check_members() -> None:
-    """Raises AttributeError if arrays are made of something else."""
+    """Raise AttributeError if numba's arrays have other members."""
     from numba.core import datamodel, types
 
     managed: Any = datamodel
@@ -20,10 +21,10 @@ def _check_members() -> None:
 
 
 def short_writing() -> None:
-    """What kernels are mostly made of is written for LLVM in a third of the instructions, and means the same.
+    """Write the most common operations of kernels in a third of the LLVM instructions, with the same meaning.
 
-    numba puts an array into memory to take an item of it, counts the steps of each range as if it might go backwards,
-    and overwrites variables when they end. LLVM takes all of that away again.
+    numba stores an array in memory to take an item of it, counts the steps of each range as if it could go backwards,
+    and overwrites variables when they end. LLVM removes all of that again.
     """
     from llvmlite import ir as llvm
     from numba.core import cgutils, ir
@@ -48,7 +49,7 @@ def short_writing() -> None:
     assert next(iter(ranges)).yield_type in range_impl_map
 
     def item(self: Any, kind: Any, array: Any, index: Any, index_type: Any) -> Any:
-        """A pointer to an item, or to the first one of a part, which has the last axes of the array."""
+        """Return a pointer to an item, or to the first item of a subarray with the last axes of the array."""
         b, place = self.builder, llvm.Constant(llvm.IntType(64), 0)
         tuple_of = isinstance(index_type, types.BaseTuple)
         for axis, of in enumerate(index_type if tuple_of else [index_type]):
@@ -63,7 +64,7 @@ def short_writing() -> None:
         return b.gep(b.extract_value(array, data), [place])
 
     def is_simple(self: Any, kind: Any, index: Any) -> int:
-        """How many axes are taken away by integers alone; 0 for what numba shall write."""
+        """Return the number of axes that integers index, or 0 if numba has to write the code."""
         if type(kind) is not types.Array or kind.layout != "C" or self.context.enable_boundscheck:
             return 0
         each = list(index) if isinstance(index, types.BaseTuple) else [index]
@@ -105,7 +106,7 @@ def short_writing() -> None:
         return store_item(self.context, self.builder, kind, converted, place)  # type: ignore[no-untyped-call]
 
     def constant_step(self: Any, name: str) -> int:
-        """The step of the range in a variable, if it is known and goes forwards, else 0."""
+        """Return the step of the range in a variable if it is known and positive, else 0."""
         try:
             made = self.func_ir.get_definition(name)
             if not (isinstance(made, ir.Expr) and made.op == "call" and made.vararg is None and not made.kws):
@@ -166,7 +167,7 @@ def short_writing() -> None:
 
     def mark_ends(self: Any, extend_lifetimes: Any = False) -> None:
         flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
-        if flags is None or flags.nrt:  # without references, there is nothing to be done at the end of a variable
+        if flags is None or flags.nrt:  # without references, nothing happens at the end of a variable
             mark(self, extend_lifetimes)
 
     def delvar(self: Any, name: str) -> None:
@@ -188,7 +189,7 @@ def short_writing() -> None:
 
 
 def short_arrays() -> None:
-    """A new array is made where it is asked for; numba compiles three functions for each kind of `zeros`."""
+    """Create new arrays inline. numba compiles three functions for each kind of `zeros`."""
     import numpy as np
     from numba.core import cgutils
     from numba.core import types as numba_types
@@ -231,9 +232,10 @@ def short_arrays() -> None:
 
 
 def short_calls() -> None:
-    """Parts that count no references are given the addresses and shapes of arrays alone, seven numbers become two.
+    """Pass only addresses and shapes of arrays to parts without references: two numbers instead of seven.
 
-    The rest follows from the type, or is for counting. Where a part cannot fail, who calls it does not ask.
+    The other numbers follow from the type, or are for counting references. If a part cannot fail, its caller does not
+    check it.
     """
     from llvmlite import ir as llvm
     from numba.core import base, callconv, cgutils
@@ -253,14 +255,14 @@ def short_calls() -> None:
     declare, call, fail = context_type.declare_function, conv.call_function, conv._return_errcode_raw
     packer_of, setup, arguments = conv._get_arg_packer, base_lower.setup_function, base_lower.extract_function_arguments
     usual, after, unresolved = whole.user_function, context_type.post_lowering, context_type.call_unresolved
-    short: set[str] = set()  # functions that are called so
-    failing: set[str] = set()  # functions, by name, that may return something else than that all went well
+    short: set[str] = set()  # functions with short arguments
+    failing: set[str] = set()  # names of functions that may return an error code
     fine = {str(callconv.RETCODE_OK), str(callconv.RETCODE_NONE)}
-    name_of = ""  # whose arguments are looked at
+    name_of = ""  # name of the function whose arguments are packed
     intp = llvm.IntType(64)
 
     class Short(ArgPacker):
-        """Arguments of such a function, one behind the other."""
+        """The short arguments of a function, one after the other."""
 
         def __init__(self, context: Any, kinds: Any) -> None:
             super().__init__(context.data_model_manager, kinds)  # type: ignore[no-untyped-call]
@@ -343,7 +345,7 @@ def short_calls() -> None:
             return call(self, builder, callee, *args, **options)
 
     def call_unresolved(self: Any, builder: Any, name: str, signature: Any, args: Any) -> Any:
-        with called(name):  # of a function that calls itself
+        with called(name):  # for a function that calls itself
             return unresolved(self, builder, name, signature, args)
 
     def setup_function(self: Any, of: Any) -> None:
@@ -361,7 +363,7 @@ def short_calls() -> None:
         fail(self, builder, code)
 
     def user_function(of: Any, libraries: Any) -> Any:
-        """numba's own, and shorter for a function that does not fail."""
+        """Write numba's own call, or a shorter one for a function that cannot fail."""
         name = of.mangled_name
         asking = usual(of, libraries)
         if not getattr(libraries[0], "is_part", False) or isinstance(of.restype, types.Optional):
@@ -382,7 +384,7 @@ def short_calls() -> None:
         return write
 
     def post_lowering(self: Any, module: Any, library: Any) -> None:
-        if self.enable_nrt or self.fastmath or self.is32bit:  # or there are no references to count
+        if self.enable_nrt or self.fastmath or self.is32bit:  # otherwise there are no references to count
             after(self, module, library)
 
     context_type.declare_function, context_type.post_lowering = declare_function, post_lowering

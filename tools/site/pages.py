@@ -1,11 +1,11 @@
 """Write the sources of the documentation site: the pages of docs/, and an API page for each public module.
 
-    python tools/site/pages.py FOLDER            # before the site is rendered
-    python tools/site/pages.py --check FOLDER    # afterwards
+    python tools/site/pages.py FOLDER             # before the site is rendered
+    python tools/site/pages.py --check FOLDER     # afterwards
 
 FOLDER receives `pages/` and `mkdocs.yml`, which `zensical build` renders; `src/`, the files that define public names;
-and `files`, their paths. `docs/site.toml` has the settings and the navigation. The API pages list the names that the
-modules publish, as directives of mkdocstrings.
+and `files`, their paths. `docs/site.toml` has the settings and the navigation. The API pages list the public names of
+the modules, as directives of mkdocstrings.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def dataset_members() -> Iterator[tuple[str, str]]:
 
 
 def defining_files() -> Iterator[Path]:
-    """Yield the files of src that define public names, and those through which the names are reached.
+    """Yield the files of src that define public names, and the files that import them.
 
-    mkdocstrings reads all files that it is shown, and most of src is internal.
+    mkdocstrings reads all files that it gets, and most files of src are internal.
     """
     yield from (ROOT / "src").rglob("__init__.py")
     yield from (ROOT / "src").rglob("public.py")

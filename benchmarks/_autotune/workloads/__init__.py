@@ -1,4 +1,4 @@
-"""The ten workloads, each in a file of its own."""
+"""The ten workloads, each in its own file."""
 
 from _autotune.workloads.augment import AUGMENT
 from _autotune.workloads.jpeg import JPEG

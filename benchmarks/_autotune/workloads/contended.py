@@ -1,4 +1,4 @@
-"""Functions that hold one lock for the whole call, so that a second worker has nothing to do but wait."""
+"""Functions that hold one lock for the whole call, so that a second worker can only wait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def waiting() -> None:
 
 
 def hashing() -> None:
-    """Some 2 ms in C, which lets go of the interpreter's lock."""
+    """Hash for about 2 ms in C, which releases the interpreter lock."""
     hashlib.sha256(CONTENT).digest()
 
 

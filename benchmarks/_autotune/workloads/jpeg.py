@@ -1,4 +1,4 @@
-"""Photographs from TFRecords, decoded and made small, in batches of 32."""
+"""Photographs from TFRecords, decoded and resized, in batches of 32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements of 1 MB through a parallel interleave and a prefetch of 4000: 4 GB, if somebody let it."""
+"""Elements of 1 MB through a parallel interleave and a prefetch of 4000, which takes 4 GB without a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of 4 MB, cut out of a larger one and stacked in fours: nothing but copying."""
+"""Arrays of 4 MB, sliced from a larger one and stacked in fours: only copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some 5 ms of pure Python for each element, which hold the interpreter's lock."""
+"""A function of about 5 ms of pure Python per element, which holds the interpreter lock."""
 
 from __future__ import annotations
 

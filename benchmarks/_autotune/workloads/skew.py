@@ -1,4 +1,4 @@
-"""Elements of 0.6 ms, of which one in a hundred takes 50 times as long; the lock is let go of."""
+"""Elements of 0.6 ms, one in a hundred of them 50 times as long. The function releases the interpreter lock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONE_IN, SLOWER = 100, 50
 
 
 def is_slow(number: int) -> bool:
-    """One in a hundred, without a rhythm."""
+    """Return True for one number in a hundred, at irregular distances."""
     return number * 2_654_435_761 % (1 << 32) < (1 << 32) // ONE_IN
 
 

@@ -1,4 +1,4 @@
-"""Elements that are waited for, 10 ms each: a lookup in somebody else's service."""
+"""Elements with a wait of 10 ms each, like a lookup in a remote service."""
 
 from __future__ import annotations
 

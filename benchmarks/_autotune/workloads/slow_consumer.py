@@ -1,4 +1,4 @@
-"""A training step of 30 ms that takes one element, which some 5 ms of work prepare."""
+"""A training step of 30 ms for one element, which takes about 5 ms to prepare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from _autotune.workload import Workload
 STEP = 0.03
 CONTENT = bytes(1 << 20)
 TURNS = 8
-SHAPE = (512, 512, 3)  # large enough for buffers to be full soon
+SHAPE = (512, 512, 3)  # large enough to fill the buffers soon
 
 
 def prepared(number: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Small files in a store whose every read takes 50 ms, interleaved in order."""
+"""Small files in a store that takes 50 ms per read, interleaved in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES, RECORDS, RECORD_BYTES = 4096, 16, 4096
 
 
 def read(name: str) -> bytes:
-    """The content of a file, late."""
+    """Return the content of a file after the latency."""
     time.sleep(LATENCY)
     return int(name).to_bytes(8, "little") * (RECORDS * RECORD_BYTES // 8)
 
@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def register() -> None:
-    """Make the store known to fsspec as `late://`."""
+    """Register the store in fsspec as `late://`."""
     import fsspec
     from fsspec.spec import AbstractFileSystem
 

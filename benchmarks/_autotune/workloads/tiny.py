@@ -1,4 +1,4 @@
-"""Numbers, to each of which one is added, in batches of 1024."""
+"""Numbers plus one, in batches of 1024."""
 
 from __future__ import annotations
 

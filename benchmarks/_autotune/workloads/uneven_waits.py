@@ -1,4 +1,4 @@
-"""Elements that are waited for: 2 ms, and one in a hundred 50 times as long."""
+"""Elements with a wait of 2 ms, one in a hundred of them 50 times as long."""
 
 from __future__ import annotations
 

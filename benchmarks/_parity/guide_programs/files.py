@@ -8,7 +8,7 @@ import penstock as ps
 
 
 def pixels(seed, shape):
-    """Smooth seeded pixels of this shape."""
+    """Return smooth seeded pixels of this shape."""
     height, width, channels = shape
     rows, columns = np.mgrid[0:height, 0:width]
     waves = [128 + 100 * np.sin(rows / (3 + seed + c)) * np.cos(columns / (4 + c)) for c in range(channels)]
@@ -16,17 +16,17 @@ def pixels(seed, shape):
 
 
 def png_bytes(seed, shape):
-    """A PNG file of seeded pixels."""
+    """Return a PNG file of seeded pixels."""
     return ps.image.encode_png(pixels(seed, shape))
 
 
 def jpeg_bytes(seed, shape):
-    """A JPEG file of seeded pixels."""
+    """Return a JPEG file of seeded pixels."""
     return ps.image.encode_jpeg(pixels(seed, shape))
 
 
 def photos(here, counts):
-    """Write JPEG files to a folder for each class; return the folder above them."""
+    """Write JPEG files to a folder for each class. Return the folder above them."""
     root = Path(here) / "photos"
     for name, count in counts.items():
         (root / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The steps of data sets as the performance and the build guide use them, options, caches, Keras utilities."""
+"""The steps of data sets in the performance guide and the data guide, options, caches, Keras utilities."""
 
 # ruff: noqa: F821
 import itertools

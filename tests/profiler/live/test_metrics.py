@@ -1,4 +1,4 @@
-"""Metrics out, and the table in a notebook."""
+"""Export of metrics, and the table in a notebook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.profiler.live.snapshot import no_longer, observed, snapshot
 
 @pytest.fixture
 def _off_again() -> Iterator[None]:
-    """What observes for a collector does so as long as the process lives: the tests end it."""
+    """An observer for a collector runs as long as the process. The tests end it."""
     yield
     no_longer()
     assert not observed()

@@ -1,4 +1,4 @@
-"""The monitor and `penstock top`: who is answered, what is told, and what becomes of the ends of things."""
+"""The monitor and `penstock top`: answers, reported figures, and the end of connections and iterations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from penstock.runtime import profiled
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as short:  # a socket's path has 107 bytes at most; tmp_path may have more
+    with tempfile.TemporaryDirectory() as short:  # a socket's path has at most 107 bytes, and tmp_path may be longer
         monkeypatch.setenv("XDG_RUNTIME_DIR", short)
         monkeypatch.setattr("tempfile.tempdir", short)
         yield
@@ -85,7 +85,7 @@ def test_two_passes_at_once_are_two_pipelines_and_a_second_monitor_is_the_first(
             assert all(each["running"] for each in told)
             assert sum(row["name"].startswith("zip") for row in told[2]["rows"]) == 1
             drawn_as = [row["prefix"] for row in told[2]["rows"]]
-            assert drawn_as[:2] == ["", "└ "]  # zip, and what it takes from
+            assert drawn_as[:2] == ["", "└ "]  # zip, and its inputs
             assert drawn_as.count("└ ") == 2
 
 
@@ -190,7 +190,7 @@ def test_a_forked_child_does_not_answer() -> None:
         assert ask(started.pid)["pid"] == started.pid
         started.kill()
         started.wait()
-        assert monitored() == []  # the child has let go of the socket
+        assert monitored() == []  # the child has released the socket
         assert started.stdin is not None
         started.stdin.close()
 

@@ -1,4 +1,4 @@
-"""`ps.progress`: what it counts, what it shows, and that it changes nothing."""
+"""`ps.progress`: its counts, its output, and that it changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.profiler.live import progress as module
 
 
 class Clock:
-    """Every look is a moment later."""
+    """Each reading of this clock is a moment later."""
 
     def __init__(self, step: float) -> None:
         self.now, self.step = 0.0, step
@@ -30,8 +30,8 @@ def test_elements_pass_and_waiting_is_counted(monkeypatch: pytest.MonkeyPatch) -
     shown = ps.progress(ds, bar="off")
     assert [batch.tolist() for batch in shown] == [batch.tolist() for batch in ds]
     assert (shown.total, len(shown), shown.count) == (4, 4, 4)
-    assert shown.waited == 5  # a look at the clock before and after each of four elements and the end
-    assert len(list(shown)) == 4  # again, from the beginning
+    assert shown.waited == 5  # a clock reading before and after each of four elements and the end
+    assert len(list(shown)) == 4  # iterates again from the start
     assert shown.count == 4
 
 

@@ -1,4 +1,4 @@
-"""Where a cache is put follows from figures alone."""
+"""The place of a cache follows from figures alone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Behind which steps a cache may stand: those that give the same in every epoch, and of which nothing else is seen."""
+"""Steps that a cache may follow: they return the same in every epoch, and have no side effects."""
 
 import random
 

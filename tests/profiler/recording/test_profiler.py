@@ -1,4 +1,4 @@
-"""The profiler as a user meets it: what it writes, what it says, and what it does where it cannot."""
+"""The profiler from the user's side: its files, its messages, and its behaviour if it cannot work."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_all_views_are_written_and_say_the_same(tmp_path: Path) -> None:
     assert sum(found["waits"]["histogram"]) >= 1
     page = (folder / "report.html").read_text()
     assert html.escape(found["verdict"]["sentences"][0]) in page
-    assert "http" not in page  # nothing comes from elsewhere
+    assert "http" not in page  # the page loads nothing from elsewhere
     trace = json.loads(gzip.decompress((folder / "trace.json.gz").read_bytes()))["traceEvents"]
     assert sum(event.get("name") == "forward" for event in trace) == 40
     assert sum(event.get("name") == "step" for event in trace) == 40
@@ -99,7 +99,7 @@ def test_what_takes_long_before_the_first_element_is_named_by_its_own_step(tmp_p
         threading.Event().wait(0.005)
         return x
 
-    ds = ps.Dataset.range(16).map(slow, num_parallel_calls=2).batch(8)  # the two run as one
+    ds = ps.Dataset.range(16).map(slow, num_parallel_calls=2).batch(8)  # the two maps run as one
     (found,) = _profiled(tmp_path, ds)["pipelines"]
     busy = found["start"]["busy"]
     assert max(busy, key=lambda name: busy[name]) == "map#1"
@@ -130,7 +130,7 @@ def test_a_slow_loop_is_not_input_bound(tmp_path: Path) -> None:
 def test_a_step_that_sleeps_waits_also_where_every_wake_up_is_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the machine has other work, a late wake-up looks as if somebody held the lock: the sleeper did not."""
+    """On a busy machine, a late wake-up looks as if another thread held the lock. The sleeper did not hold it."""
     monkeypatch.setattr(sampler, "_PATIENCE", -1.0)
 
     def slow() -> Iterator[int]:
@@ -182,7 +182,7 @@ def test_a_disk_that_fails_ends_the_profile_and_not_the_loop(tmp_path: Path) -> 
 
 def test_a_forked_child_records_nothing(tmp_path: Path) -> None:
     with ps.profiler.Profiler(tmp_path) as profiler, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # about a fork of a process with threads
         child = os.fork()
         if not child:
             os._exit(len(list(ps.Dataset.range(8).batch(2))))
@@ -295,7 +295,7 @@ def test_the_pauses_before_later_passes_are_not_the_loops_work(tmp_path: Path) -
             for _ in ps.Dataset.from_generator(slow):
                 pass
     (found,) = json.loads((profiler.folder / "summary.json").read_text())["pipelines"]
-    assert found["analysis"]["consumer_seconds"] < 0.01  # of 15 elements behind three pauses of 0.05 s
+    assert found["analysis"]["consumer_seconds"] < 0.01  # of 15 elements after three pauses of 0.05 s
     assert "slow side" not in found["verdict"]["text"]
 
 

@@ -1,4 +1,4 @@
-"""Plans and timelines as pictures: what is drawn, where, and in which colours."""
+"""Plans and timelines as figures: their shapes, positions and colours."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_plan_is_drawn_as_written_and_as_it_runs() -> None:
         if isinstance(shape, TextShape) and shape.bold and shape.x in order:
             order[shape.x].append(shape.text.partition("(")[0])
     assert order[written][:5] == ["range", "map", "skip", "shuffle", "batch"]
-    assert order[runs][:4] == ["range", "shuffle", "map", "batch"]  # the shuffle moves in front of the map
+    assert order[runs][:4] == ["range", "shuffle", "map", "batch"]  # the shuffle moves before the map
 
 
 def test_without_rewrites_there_is_one_column() -> None:
@@ -77,7 +77,7 @@ def test_inputs_of_a_join_stand_apart_and_all_lead_to_it() -> None:
     left = [_at(picture, f"range(0, {10 + n}, 1)")[0] for n in range(3)]
     assert left == [left[0], left[0] + 22, left[0] + 44]
     ends = [shape.points[-1][1] for shape in picture.shapes if isinstance(shape, LineShape) and len(shape.points) == 2]
-    assert [ends.count(end) for end in sorted(set(ends))] == [3, 1]  # three into the zip, one into the loop
+    assert [ends.count(end) for end in sorted(set(ends))] == [3, 1]  # three into the zip, one into the consumer
 
 
 def test_a_plan_of_hundreds_of_steps_is_drawn() -> None:

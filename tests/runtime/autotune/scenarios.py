@@ -1,4 +1,4 @@
-"""Pipelines to tune: what each segment costs, and the grid of fixed settings that the tuner is held against."""
+"""Pipelines to tune: the cost of each segment, and the grid of fixed settings to compare with."""
 
 import itertools
 from collections.abc import Callable
@@ -21,15 +21,15 @@ THREADS = ("thread",)
 class Scenario:
     make: Callable[[int], Sim]  # by seed
     seconds: float = 8.0
-    measured: float = 3.0  # from when on it has to be as fast as the best setting
+    measured: float = 3.0  # time from which the rate has to be that of the best setting
     share: float = 0.95
-    settled: float = 2.6  # until when nothing is on trial any more
-    calm: float = 5.0  # from when on hardly anything is turned
-    windows: tuple[int, ...] = ()  # more of the grid
+    settled: float = 2.6  # time until no setting is on trial any more
+    calm: float = 5.0  # time from which hardly any setting changes
+    windows: tuple[int, ...] = ()  # further sizes of the grid
 
 
 def pipeline(*works, start=None, cpus=2.0, executors=BOTH, most=64, ram=RAM, gil=True, **more):
-    """Segments named a, b, … from the source on."""
+    """Build segments named a, b, … from the source on."""
 
     def make(seed):
         names = "abcdef"[: len(works)]
@@ -43,17 +43,17 @@ def pipeline(*works, start=None, cpus=2.0, executors=BOTH, most=64, ram=RAM, gil
 
 
 def heads(count, best, loss):
-    """A disk: elements per second for so many reads at once."""
+    """Return a disk: elements per second for the number of parallel reads."""
     return lambda workers: best * min(workers, count) / count / (1 + loss * max(workers - count, 0))
 
 
 def link(most):
-    """A store's bandwidth."""
+    """Return a store with a bandwidth."""
     return lambda workers: most
 
 
 SCENARIOS = {
-    # the workloads that any loader meets
+    # workloads of every loader
     "jpeg": Scenario(pipeline(Work(cpu=0.004, nbytes=150_000))),
     "heavy augment": Scenario(pipeline(Work(cpu=0.02, nbytes=600_000), noise=0.1)),
     "tiny elements": Scenario(pipeline(Work(cpu=2e-6, gil=1e-6, pull=3e-6, nbytes=8))),
@@ -66,7 +66,7 @@ SCENARIOS = {
         pipeline(Work(cpu=0.0015, nbytes=40_000, ahead=400), start=Knobs(2, window=8 * MIB)), windows=(64 * MIB, RAM)
     ),
     "slow consumer": Scenario(pipeline(Work(cpu=0.005, nbytes=150_000), consumer=0.03)),
-    # and others
+    # other workloads
     "contended, computing": Scenario(pipeline(Work(lock_cpu=0.005), executors=THREADS)),
     "contended, sleeping": Scenario(pipeline(Work(lock_sleep=0.005))),
     "contended on 8 cores": Scenario(pipeline(Work(lock_sleep=0.004, cpu=0.0001), cpus=8)),
@@ -89,7 +89,7 @@ SCENARIOS = {
     "sleeping and a lock": Scenario(pipeline(Work(sleep=0.01, gil=0.001)), settled=3.5),
     "among other programs": Scenario(pipeline(Work(cpu=0.004), others=0.9), settled=3.5),
     "sleeping among others": Scenario(pipeline(Work(sleep=0.005, cpu=0.00001), others=1.6)),
-    # settings remembered from another time
+    # settings remembered from another run
     "remembered, too many": Scenario(pipeline(Work(cpu=0.004), start=Knobs(64))),
     "remembered, too few": Scenario(pipeline(Work(sleep=0.005), start=Knobs(1))),
     "remembered, right": Scenario(pipeline(Work(sleep=0.005), start=Knobs(64))),
@@ -100,7 +100,7 @@ SCENARIOS = {
     "remembered, sleeping in processes": Scenario(
         pipeline(Work(sleep=0.01), start=Knobs(2, executor="process")), settled=3.5
     ),
-    # what changes while it runs
+    # changes during the run
     "gets slower": Scenario(
         pipeline(Work(sleep=0.005, speed_of=link(1500)), later={6.0: {"a": Work(sleep=0.05, speed_of=link(1200))}}),
         seconds=16,
@@ -128,13 +128,13 @@ def simulation(name, seed):
 
 @cache
 def tuned(name, seed):
-    """How the tuner does from the scenario's start on."""
+    """Run the tuner from the scenario's start on."""
     return play(simulation(name, seed), SCENARIOS[name].seconds, decide)
 
 
 @cache
 def best_fixed(name, seed):
-    """Throughput of the best setting of the grid, over the same time and under the same noise."""
+    """Return the throughput of the best setting of the grid, over the same time and with the same noise."""
     scenario = SCENARIOS[name]
     sim = scenario.make(seed)
     grid = []
@@ -146,7 +146,7 @@ def best_fixed(name, seed):
 
 
 def _counts(sim, executor):
-    """Workers by segment. A process for each core is all that processes can be."""
+    """Return the workers by segment. The number of processes is at most that of cores."""
     if len(sim.names) > 1:
         return list(itertools.product((2, 8, 64), repeat=len(sim.names)))
     return [(count,) for count in (COUNTS if executor == "thread" else (max(2, round(sim.means.cpus)),))]

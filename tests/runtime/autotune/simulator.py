@@ -1,8 +1,8 @@
-"""A run simulated on a virtual clock: segments, cores, locks, a consumer, byte windows, and noise from a seed.
+"""A simulated run on a virtual clock: segments, cores, locks, a consumer, byte windows, and seeded noise.
 
-A fluid model: in every hundredth of a second each segment makes as many elements as its workers, the cores, the
-interpreter's lock, locks of its own, its store, its input and its window allow. Downstream segments have the first call
-on cores, as in the scheduler. What it reports is what an engine would: the figures of `penstock.runtime.autotune`.
+It is a fluid model: in each hundredth of a second, each segment computes as many elements as its limits allow: workers,
+cores, the interpreter lock, its own locks, its store, its input and its window. Downstream segments get cores first, as
+in the scheduler. The simulator reports the same figures as an engine: those of `penstock.runtime.autotune`.
 """
 
 import itertools
@@ -16,26 +16,26 @@ from penstock.runtime.autotune.tuner_state import compacted
 
 DT = 0.01
 SLOT = 0.1  # seconds over which the noise is constant
-HAND_OVER = 90e-6  # CPU seconds per Block between threads, under the interpreter's lock
+HAND_OVER = 90e-6  # CPU seconds per Block between threads, with the interpreter lock
 SHIP = 400e-6  # CPU seconds per Block to a process and back
 
 
 @dataclass(frozen=True)
 class Work:
-    """What an element costs, in seconds."""
+    """The cost of an element, in seconds."""
 
     cpu: float = 0.0  # on any core
-    gil: float = 0.0  # of CPU under the interpreter's lock
+    gil: float = 0.0  # CPU seconds with the interpreter lock
     sleep: float = 0.0
-    lock_cpu: float = 0.0  # under a lock of the function's own
+    lock_cpu: float = 0.0  # CPU seconds with a lock of the function
     lock_sleep: float = 0.0
     nbytes: int = 1000
-    ship: float = 0.0  # CPU of sending it to a process and back, beside what a Block costs
-    speed_of: Callable[[float], float] = lambda workers: math.inf  # most elements per second for workers inside
-    ahead: int = 0  # results that must fit into the window so that a slow one blocks nobody
-    pull: float = 0.0  # CPU of the serial part, under the interpreter's lock
-    rows: int = 1  # elements that make one of the results: a batch
-    fill: int = 0  # elements that come in before the first goes out: a shuffle's
+    ship: float = 0.0  # CPU seconds of sending an element to a process and back, besides the cost of a Block
+    speed_of: Callable[[float], float] = lambda workers: math.inf  # largest rate for the number of workers inside
+    ahead: int = 0  # results that must fit into the window, so that a slow one does not block others
+    pull: float = 0.0  # CPU seconds of the serial part, with the interpreter lock
+    rows: int = 1  # elements of a result: a batch
+    fill: int = 0  # elements that are read before the first result: a shuffle
 
     def slowed(self, factor):
         return replace(self, cpu=self.cpu * factor, gil=self.gil * factor, pull=self.pull * factor)
@@ -51,23 +51,23 @@ class Work:
 
 @dataclass
 class Sim:
-    """Segments from the source to the loop."""
+    """Segments from the source to the consumer."""
 
     segments: dict[str, Work]
     start: dict[str, Knobs]
     limits: dict[str, TunerLimits]
     means: Means
-    consumer: float = 0.0  # seconds of the loop's step
+    consumer: float = 0.0  # seconds of the consumer's step
     consumer_cpu: float = 0.0
     noise: float = 0.05
     seed: int = 0
-    later: dict[float, dict] = field(default_factory=dict)  # at a time: attributes or segments that change
+    later: dict[float, dict] = field(default_factory=dict)  # time -> attributes or segments that change
     others: float = 0.0  # cores that other programs use
     rivals: Callable[[float], float] = lambda now: 0.0  # threads of other programs that compute at a time
-    siblings: float = 0.0  # by how much longer everything takes while rivals compute, on the same core's other thread
-    processes_take: float = 0.6  # seconds until worker processes are up
-    processes_start: float = 0.0  # cores that they use meanwhile
-    processes_load: float = 0.0  # seconds that they take for what a function they are sent needs
+    siblings: float = 0.0  # slowdown of everything while rivals compute on the other hardware thread of a core
+    processes_take: float = 0.6  # seconds until worker processes have started
+    processes_start: float = 0.0  # cores that starting processes use
+    processes_load: float = 0.0  # seconds until processes have loaded a function
 
     def __post_init__(self):
         self.names = list(self.segments)
@@ -77,14 +77,14 @@ class Sim:
         self.asked_at = None
         self.held = dict.fromkeys(self.names, 0.0)
         self.knobs = dict(self.start)
-        self.inside = dict.fromkeys(self.names, 0.0)  # workers that are at work, lagging behind the knob
+        self.inside = dict.fromkeys(self.names, 0.0)  # working workers, which follow the knob with a delay
         self.pause = dict.fromkeys(self.names, 0.0)
         self.changes = sorted(self.later)
         self.segments = dict(self.segments)
         self.factors = {}
         self.fraction = dict.fromkeys(self.names, 0.0)
         self.filled = dict.fromkeys(self.names, 0.0)
-        self.untold = dict.fromkeys(self.names, 0.0)  # seconds that a pull has waited which is not over
+        self.untold = dict.fromkeys(self.names, 0.0)  # seconds of the current wait of a pull
         self._reset()
 
     # -- the engine's side
@@ -130,7 +130,7 @@ class Sim:
         self.least = dict(self.held)
 
     def _whole(self, name):
-        """Counts are whole numbers, and what is begun counts in the next period."""
+        """Round to whole numbers. Started elements count in the next period."""
         sums, work = self.sums[name], self.segments[name]
         made = sums["inputs"] + self.fraction[name]
         inputs = math.floor(made)
@@ -148,7 +148,7 @@ class Sim:
         }
 
     def _block(self, name):
-        """Elements in a Block."""
+        """Return the number of elements in a Block."""
         service = max(self.segments[name].service, 1e-7)
         return max(1.0, self.knobs[name].block_seconds / service)
 
@@ -195,12 +195,12 @@ class Sim:
         self.now += DT
 
     def _rivals(self):
-        """Threads beside ours that compute: of other programs, and worker processes on their way."""
+        """Return the computing threads besides ours: of other programs, and of starting worker processes."""
         started = self.asked_at is not None and self.now < self.asked_at + self.processes_take
         return self.rivals(self.now) + (self.processes_start if started else 0.0)
 
     def _runnable(self):
-        """Cores that we want, and our threads and processes that do: of those that share the interpreter's lock one."""
+        """Return the requested cores and the runnable threads and processes. Threads with the lock count as one."""
         found, threads, python = 0.0, 0.0, 0.0
         for name, work in self.segments.items():
             away = self.knobs[name].executor == "process"
@@ -234,7 +234,7 @@ class Sim:
             1 / work.pull if work.pull else math.inf,
             lock / DT / max(python, 1e-12) * (0.97 if workers > 1 and work.gil and not away else 1.0),
         ]
-        if away:  # one worker process for each core
+        if away:  # a worker process for each core
             bounds.append(self.means.cpus / (work.computing + work.sleep + work.lock_sleep + over))
         held_lock = work.lock_cpu + work.lock_sleep
         if held_lock and not (away and work.lock_cpu):
@@ -268,7 +268,7 @@ class Sim:
         sums["inputs"] += 0.0 if fills else made
         inside = workers * DT * rate / possible
         sums["run_seconds"] += inside
-        if bounds[1] == min(bounds) and self.seed % 3 == 0:  # cores are what is lacking, and the system tells
+        if bounds[1] == min(bounds) and self.seed % 3 == 0:  # cores are the limit, and the system reports it
             sums["delayed"] += max(inside - made * (work.service + over), 0.0) if not self.queued else 0.0
         if self.seed % 3 == 0 and not away:
             sums["delayed"] += self.queued * min(inside, DT if work.gil and self.means.gil else inside)
@@ -284,9 +284,9 @@ class Sim:
 
 @dataclass
 class Outcome:
-    """What came of a run."""
+    """The result of a run."""
 
-    rates: list[tuple[float, float]]  # time, elements taken so far
+    rates: list[tuple[float, float]]  # time, number of elements so far
     cpus: list[tuple[float, float]]
     knobs: list[tuple[float, dict]]  # each change
     decisions: list[tuple[float, Decision]]
@@ -316,7 +316,7 @@ def _at(series, time):
 
 
 def play(sim, seconds, tuner=None, keep=64, history=()):
-    """Run with a tuner, behind the history of an earlier pass, or without one under the knobs it starts with."""
+    """Run with a tuner, with the history of an earlier run or without one, from the initial knobs."""
     rates, cpus, knobs = [(0.0, 0.0)], [(0.0, 0.0)], [(0.0, dict(sim.knobs))]
     history, decisions = list(history), []
     jitter = random.Random(f"{sim.seed}/period")

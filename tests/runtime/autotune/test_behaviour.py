@@ -1,4 +1,4 @@
-"""What the tuner does beside being fast: how many workers stay, what they cost, and what it says."""
+"""The tuner's behaviour besides speed: the number of workers, their cost, and its messages."""
 
 import pytest
 from tests.runtime.autotune.scenarios import BOTH, MIB, pipeline, simulation, tuned
@@ -66,7 +66,7 @@ def test_processes_run_what_holds_the_lock_if_they_are_allowed(seed):
 
 
 def by_hand(work, seed):
-    """64 calls at once, as a user has said."""
+    """Set 64 calls by hand."""
     sim = pipeline(work, start=Knobs(64))(seed)
     sim.limits["a"] = TunerLimits(64, 64, BOTH)
     return sim
@@ -74,7 +74,7 @@ def by_hand(work, seed):
 
 @seeds
 def test_many_calls_by_hand_that_wait_are_not_sent_to_as_many_processes(seed):
-    """Where they are so many that they use most of a core, they look as if they kept each other waiting."""
+    """If there are so many that they use most of a core, they look as if they waited for each other."""
     sim = by_hand(Work(sleep=0.005, gil=0.00004, cpu=0.00004), seed)
     outcome = play(sim, 4, decide)
     assert 0.75 <= outcome.cpu(1, 4) <= 1.4
@@ -87,7 +87,7 @@ def test_many_calls_by_hand_that_hold_the_lock_are_sent_to_a_process_for_each_co
     outcome = play(by_hand(Work(gil=0.005), seed), 6, decide)
     assert outcome.final("a").executor == "process"
     most = max(knobs["a"].parallelism for _, knobs in outcome.knobs if knobs["a"].executor == "process")
-    assert most <= 4  # and twice as many on trial
+    assert most <= 4  # twice as many on trial
     assert all(knobs["a"].parallelism == 64 for _, knobs in outcome.knobs if knobs["a"].executor == "thread")
 
 

@@ -1,4 +1,4 @@
-"""decide never fails, keeps to the limits, and depends on nothing but what it is given."""
+"""decide never fails, stays within the limits, and depends only on its arguments."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def limits(draw):
 
 @st.composite
 def histories(draw):
-    """A few settings of a few segments over a few periods, with figures of any kind."""
+    """Draw a few settings of a few segments over a few periods, with figures of any kind."""
     present = draw(st.lists(names, max_size=3, unique=True))
     bounds = {name: draw(limits()) for name in present}
     settings_of = {name: draw(st.lists(knobs(), min_size=1, max_size=3)) for name in present}
@@ -112,7 +112,7 @@ def test_a_budget_shrinks_all_windows_alike():
 
 
 def test_workers_that_queue_for_cores_tell_of_other_programs_only_where_nobody_counts_idle_cores():
-    """Many that pass the interpreter on queue beside a core that stands idle."""
+    """Many workers that pass on the interpreter queue for cores although a core is idle."""
 
     def told(idle):
         flow = Flow(
@@ -137,7 +137,7 @@ def test_workers_that_queue_for_cores_tell_of_other_programs_only_where_nobody_c
 
 @pytest.mark.parametrize(("delayed", "more"), [(0.1, True), (1.5, False)])
 def test_on_a_busy_machine_only_calls_that_sleep_get_more_workers(delayed, more):
-    """Not calls that compute, and wait for a thread that has no core."""
+    """Calls that compute wait for a core and get no more workers."""
     flow = Flow(
         "a",
         Knobs(2, window=1 << 20),

@@ -1,4 +1,4 @@
-"""Functions that hold the interpreter's lock, on simulated machines: processes soon, also beside other programs."""
+"""Functions that hold the interpreter lock, on simulated machines: soon in processes, also with other programs."""
 
 import random
 from functools import cache
@@ -12,14 +12,14 @@ from penstock.runtime.autotune.trials import Action, Verdict
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.autotune.tuner_state import tuner_state
 
-SEEDS = range(0, 30, 3)  # of machines whose system reports idle cores and delays, as Linux does
+SEEDS = range(0, 30, 3)  # machines whose system reports idle cores and delays, as Linux does
 SECONDS = 5
 PYTHON = Work(gil=0.0007, nbytes=8)
 PROCESSES = Knobs(2, "process", block_seconds=0.02)
 
 
 def now_and_then(seed, most, on, off):
-    """Other programs that compute on one to `most` threads, for some seconds and from time to time."""
+    """Simulate other programs that compute on one to `most` threads, for some seconds from time to time."""
     generator, spans, now = random.Random(seed), [], 0.0
     while now < 60:
         begin = now + generator.expovariate(1 / off)
@@ -75,7 +75,7 @@ def test_functions_without_the_lock_stay_in_threads(name, seed):
 @pytest.mark.parametrize("seed", SEEDS[:4])
 @pytest.mark.parametrize("name", OTHERS)
 def test_functions_that_wait_are_as_fast_as_the_best_number_from_the_second_second_on(name, seed):
-    """A few elements take long, and hold up those behind them where the window is full."""
+    """A few elements take long, and delay later elements if the window is full."""
     work = Work(sleep=0.0015, gil=30e-6, ahead=400)
     outcome = play(simulation(OTHERS[name](seed), seed, work=work), SECONDS, decide)
     fixed = [play(simulation(OTHERS[name](seed), seed, Knobs(count), work), SECONDS) for count in (16, 32, 64)]
@@ -94,7 +94,7 @@ def test_data_that_costs_more_to_hand_over_than_processes_gain_comes_back(name, 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_processes_refused_in_a_bad_moment_are_tried_again(seed):
-    """It takes long to hand elements over while the first trial goes on."""
+    """A hand-over of elements takes long during the first trial."""
     dear = Work(gil=0.0007, ship=0.002, nbytes=8)
     sim = simulation(lambda now: 0, seed, work=dear, later={1.6: {"a": PYTHON}})
     outcome = play(sim, 30, decide)

@@ -1,4 +1,4 @@
-"""Short passes over functions that wait: each goes on where the last one was, on simulated pipelines."""
+"""Short iterations over functions that wait: each continues with the settings of the last one, in simulations."""
 
 import pytest
 from tests.runtime.autotune.scenarios import pipeline
@@ -8,11 +8,11 @@ from penstock.runtime.autotune.figures import Knobs, TunerLimits
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.autotune.tuner_state import continued, tuner_state
 
-PYTHON = 30e-6  # CPU seconds of an element beside its wait, under the interpreter's lock
+PYTHON = 30e-6  # CPU seconds of an element besides its wait, with the interpreter lock
 
 
 def hindering(most, from_workers):
-    """Threads of which too many hinder each other."""
+    """Simulate threads that slow each other down if there are too many."""
     return lambda workers: most / (1 + max(workers - from_workers, 0) / from_workers)
 
 
@@ -27,7 +27,7 @@ WAITS = {
     "20 ms, batches of 32": (Work(sleep=0.02, gil=PYTHON, rows=32),),
     "5 ms, in front of a shuffle": (Work(sleep=0.005, gil=PYTHON), Work(cpu=PYTHON, fill=500)),
 }
-ONE = TunerLimits(1, 1, ("thread",))  # whoever pulls for a shuffle
+ONE = TunerLimits(1, 1, ("thread",))  # the worker that pulls for a shuffle
 
 
 def simulation(name, seed, start=None):
@@ -66,7 +66,7 @@ def test_within_two_seconds_of_the_first_pass_it_is_nearly_there(name, seed):
     (first,) = passes(name, seed, 1, 2.5)
     best = best_fixed(name, 10 * seed)
     assert first.throughput(1.9, 2.5) >= 0.8 * best
-    assert first.throughput(0.8, 1.8) >= 0.8 * best  # the second second, behind what a pass takes to begin
+    assert first.throughput(0.8, 1.8) >= 0.8 * best  # the second second, after the start of the iteration
 
 
 def test_a_trial_that_the_end_of_a_pass_cut_off_is_no_trial():

@@ -1,4 +1,4 @@
-"""The tuner reaches what the best fixed setting gives, soon, and then leaves it alone, on simulated pipelines."""
+"""The tuner soon reaches the rate of the best fixed setting, and then leaves it alone, on simulated pipelines."""
 
 import pytest
 from tests.runtime.autotune.scenarios import SCENARIOS, best_fixed, simulation, tuned

@@ -1,4 +1,4 @@
-"""Recorded runs are read back as they were, and the tuner decides on them as it did."""
+"""Recorded runs are read back unchanged, and the tuner makes the same decisions on them."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_another_format_is_refused(text):
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
 def test_runs_recorded_on_a_machine_lead_where_they_should(path):
-    """A file holds a trace and, by segment, what a tuner that has seen all of it should have settled on."""
+    """A file has a trace and, by segment, the setting that a tuner should have chosen at its end."""
     found = json.loads(path.read_text())
     history, means = from_json(json.dumps(found["trace"]))
     decision = decide(history, means)

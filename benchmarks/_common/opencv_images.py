@@ -1,4 +1,4 @@
-"""Single files decoded and resized with OpenCV, for loaders that bring no codecs of their own."""
+"""Single files decoded and resized with OpenCV, for loaders without codecs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from _common.photographs import singles
 WORKERS = os.cpu_count() or 1
 
 
-class Pictures:
-    """Pictures and labels by index, as torch and grain want them; `floats` are from 0 to 1, otherwise bytes come."""
+class ImageFiles:
+    """Images and labels by index, for torch and grain. With `floats` the values are from 0 to 1, otherwise bytes."""
 
     def __init__(self, names: list[str], *, floats: bool) -> None:
         self._names = names
@@ -24,11 +24,11 @@ class Pictures:
         return len(self._names)
 
     def __getitem__(self, index: Any) -> Any:
-        return picture(self._names[index], floats=self._floats)
+        return image_of(self._names[index], floats=self._floats)
 
 
-def picture(name: str, *, floats: bool) -> Any:
-    """The picture of one file, and its label."""
+def image_of(name: str, *, floats: bool) -> Any:
+    """Return the image of one file, and its label."""
     import cv2
     import numpy as np
 
@@ -41,25 +41,25 @@ def picture(name: str, *, floats: bool) -> Any:
 
 
 def torch(*, floats: bool) -> Pass:
-    """A DataLoader with worker processes."""
+    """Build a DataLoader with worker processes."""
     from torch.utils.data import DataLoader
 
-    pictures = Pictures(singles(), floats=floats)
-    loader = DataLoader(pictures, BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)
+    images = ImageFiles(singles(), floats=floats)
+    loader = DataLoader(images, BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)
     return lambda: sum(len(images) for images, _ in loader)
 
 
 def grain(*, floats: bool) -> Pass:
-    """A MapDataset read by threads."""
+    """Build a MapDataset that threads read."""
     import grain.python as pygrain
 
-    ds = pygrain.MapDataset.source(Pictures(singles(), floats=floats)).shuffle(seed=0).batch(BATCH)
+    ds = pygrain.MapDataset.source(ImageFiles(singles(), floats=floats)).shuffle(seed=0).batch(BATCH)
     options = pygrain.ReadOptions(num_threads=WORKERS, prefetch_buffer_size=16)
     return lambda: sum(len(images) for images, _ in ds.to_iter_dataset(options))
 
 
 def spdl(*, floats: bool) -> Pass:
-    """A Pipeline whose stages run in threads; a new one per pass, as SPDL's do not begin again."""
+    """Build a Pipeline whose stages run in threads. Each iteration needs a new one, because SPDL's cannot restart."""
     import numpy as np
     from spdl.pipeline import PipelineBuilder
 
@@ -71,7 +71,7 @@ def spdl(*, floats: bool) -> Pass:
 
     def one_pass() -> int:
         builder = PipelineBuilder().add_source([names[i] for i in rng.permutation(len(names))])
-        builder = builder.pipe(lambda name: picture(name, floats=floats), concurrency=WORKERS)
+        builder = builder.pipe(lambda name: image_of(name, floats=floats), concurrency=WORKERS)
         pipeline = builder.aggregate(BATCH).pipe(stacked).add_sink(3).build(num_threads=WORKERS)
         with pipeline.auto_stop():
             return sum(len(images) for images, _ in pipeline.get_iterator())
@@ -80,7 +80,7 @@ def spdl(*, floats: bool) -> Pass:
 
 
 def decode_alone() -> Pass:
-    """libjpeg-turbo as tf.data calls it, in threads, into memory that each thread keeps: the floor of every loader."""
+    """Decode with libjpeg-turbo as tf.data calls it, in threads, into memory of each thread: the upper limit."""
     import threading
     from concurrent.futures import ThreadPoolExecutor
 
@@ -99,5 +99,5 @@ def decode_alone() -> Pass:
             simplejpeg.decode_jpeg(contents, "RGB", fastdct=True, buffer=scratch.pixels)
         return len(some)
 
-    shares = [files[i : i + BATCH] for i in range(0, len(files), BATCH)]
-    return lambda: sum(threads.map(decode, shares))
+    chunks = [files[i : i + BATCH] for i in range(0, len(files), BATCH)]
+    return lambda: sum(threads.map(decode, chunks))
