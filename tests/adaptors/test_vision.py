@@ -169,23 +169,31 @@ def test_targets_are_transformed_in_order(folder):
     assert_equal(dataset, 3)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_corrupt_image_raises_the_error_of_pillow_at_its_place(tmp_path, workers):
-    made.write_folder(tmp_path, 12)
+@pytest.mark.parametrize("number", [3, 9, 12, 17])
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_corrupt_images_raise_the_errors_of_pillow_at_their_places(tmp_path, workers, number):
+    """The next batches have the same random numbers, although they were drawn before the end of a file was decoded."""
+    made.write_folder(tmp_path, 24)
     (tmp_path / "class1" / "4.jpg").write_bytes(b"no image")
-    dataset = datasets.ImageFolder(tmp_path, made.composition(9))
+    for name in ("class0/6.jpg", "class2/14.jpg"):
+        place = tmp_path / name
+        place.write_bytes(place.read_bytes()[: -place.stat().st_size // 9])
+    dataset = datasets.ImageFolder(tmp_path, made.composition(number))
 
     def outcomes(kind):
         seed(5)
-        found, batches = [], iter(kind(dataset, batch_size=2, num_workers=workers))
-        for _ in range(len(dataset) // 2):
+        found, batches = [], iter(kind(dataset, batch_size=3, num_workers=workers))
+        for _ in range(len(dataset) // 3):
             try:
                 found.append(as_bits(next(batches)))
             except Exception as error:
-                found.append((type(error), "cannot identify image file" in str(error)))
+                words = [each for each in ("cannot identify image file", "truncated") if each in str(error)]
+                found.append((type(error), words))
         return found, states()
 
-    assert outcomes(DataLoader) == outcomes(data.DataLoader)
+    wanted = outcomes(data.DataLoader)
+    assert sum(each[1] in (["truncated"], ["cannot identify image file"]) for each in wanted[0]) == 3
+    assert outcomes(DataLoader) == wanted
 
 
 @pytest.mark.parametrize("number", range(60))

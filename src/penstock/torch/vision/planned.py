@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from penstock.image.colour.pillow import adjust
 from penstock.image.geometry.pillow import warp
-from penstock.image.resizing.pillow import Part, copy_parts, resize_part
+from penstock.image.resizing.pillow import Part, copy_parts, reach, resize_part
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -51,6 +51,17 @@ class KernelStage:
         """Return the place of the part, for `copy_parts`."""
         left, top = self.padding[:2] if self.padding else (0, 0)
         return self.top - top, self.left - left, self.mirrored, self.upside
+
+    def window(self) -> tuple[int, int, int, int] | None:
+        """Return top, left, height and width of the pixels that it reads, or None if it reads all of them."""
+        if self.padding:
+            return None
+        if not self.resized:
+            return self.top, self.left, self.height, self.width
+        height, width, rows, columns, kind = self.resized
+        first, end = reach(height, rows, self.y, self.height, kind)
+        begin, last = reach(width, columns, self.x, self.width, kind)
+        return self.top + first, self.left + begin, end - first, last - begin
 
     def run(
         self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
@@ -217,10 +228,18 @@ class PlannedImage:
         self.erased.append((place, values))
 
     def paint(
-        self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
+        self, image: Any, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
     ) -> None:
-        """Compute the pixels from those of the original image, and write `table[channel, pixel]` to `out`."""
+        """Compute the pixels from those of the original image, and write `table[channel, pixel]` to `out`.
+
+        `image` has the pixels, or is a CodedImage, of which only a part is decoded.
+        """
         stages = self.stages or [KernelStage(self.height, self.width)]
+        if not isinstance(image, np.ndarray):
+            first, window = stages[0], None
+            if isinstance(first, KernelStage) and (window := first.window()):
+                stages = [replace(first, top=first.top - window[0], left=first.left - window[1]), *stages[1:]]
+            image = image.part(*window or (0, 0, *image.shape[:2]))
         for stage in stages[:-1]:
             channels = stage.grey or image.shape[2]
             part = np.empty((stage.height, stage.width, channels), np.uint8)
