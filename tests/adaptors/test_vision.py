@@ -102,6 +102,40 @@ def test_compositions_on_arrays(number):
     assert_equal(dataset, number, num_workers=number % 3)
 
 
+@pytest.mark.parametrize("number", range(18))
+def test_several_crops_of_an_image(folder, number):
+    pick = random.Random(number)
+    m, size = pick.choice((v1, v2)), pick.choice((40, (31, 52)))
+    crops = pick.choice((m.FiveCrop(size), m.TenCrop(size), m.TenCrop(size, vertical_flip=True)))
+    first = pick.choice(
+        ([m.Resize((61, 75))], [m.RandomResizedCrop(64)], [m.CenterCrop(60), m.ColorJitter(0.4)], [m.Grayscale()], [])
+    )
+    if m is v1:
+        after = [m.Lambda(lambda images: torch.stack([m.ToTensor()(image) for image in images]))]
+    else:
+        grey = isinstance(first[-1] if first else None, m.Grayscale)
+        norm = m.Normalize([0.5], [0.5]) if grey else m.Normalize(made.MEAN, made.STD)
+        after = [m.ToImage(), m.ToDtype(torch.float32, scale=True), norm]
+        after += pick.choice(([], [m.RandomHorizontalFlip()], [m.Lambda(lambda images: torch.stack(list(images)))]))
+    dataset = datasets.ImageFolder(folder, m.Compose([*first, crops, *after]))
+    assert f"{type(crops).__name__}: in kernels" in plan_of(dataset)[1]
+    assert_equal(dataset, number, num_workers=number % 3)
+    arrays = made.cifar(count=12, transform=m.Compose([m.RandomCrop(32, 4), type(crops)(20), *after]))
+    if not first or not isinstance(first[-1], m.Grayscale):
+        assert_equal(arrays, number, num_workers=number % 3)
+
+
+def test_several_crops_of_an_image_refuse_what_torchvision_refuses(folder):
+    crops = v2.FiveCrop(100)
+    with pytest.raises(ValueError, match=r"Requested crop size \(100, 100\) is bigger than input size") as found:
+        list(DataLoader(datasets.ImageFolder(folder, v2.Compose([crops, v2.ToImage()]))))
+    with pytest.raises(ValueError, match="Requested") as wanted:
+        list(data.DataLoader(datasets.ImageFolder(folder, v2.Compose([crops, v2.ToImage()]))))
+    assert str(found.value) == str(wanted.value)
+    inside = v2.Compose([v2.Resize((50, 50)), v2.RandomApply([v2.FiveCrop(40)], 1.0), v2.ToImage()])
+    assert "or to several images" in plan_of(datasets.ImageFolder(folder, inside))[1]
+
+
 @pytest.mark.parametrize("number", range(200, 220))
 def test_unknown_transforms_run_as_written(folder, number):
     assert_equal(datasets.ImageFolder(folder, made.composition(number, unknown=True)), number, num_workers=number % 3)

@@ -140,7 +140,7 @@ class Job:
     def _place(self, planned: PlannedImage) -> npt.NDArray[Any]:
         """Return memory for the next result: in the batch, if it has the shape of the first one."""
         prefix, number = self._plan.prefix, len(self._results)
-        if not number and prefix.like is not None:
+        if not number and prefix.like is not None and not planned.crops:
             shape = len(self._entries), planned.channels, planned.height, planned.width
             self._batch = self._allocated(shape, prefix.table.dtype)
         batch = self._batch
