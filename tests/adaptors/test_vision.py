@@ -102,6 +102,40 @@ def test_compositions_on_arrays(number):
     assert_equal(dataset, number, num_workers=number % 3)
 
 
+@pytest.mark.parametrize("number", range(18))
+def test_several_crops_of_an_image(folder, number):
+    pick = random.Random(number)
+    m, size = pick.choice((v1, v2)), pick.choice((40, (31, 52)))
+    crops = pick.choice((m.FiveCrop(size), m.TenCrop(size), m.TenCrop(size, vertical_flip=True)))
+    first = pick.choice(
+        ([m.Resize((61, 75))], [m.RandomResizedCrop(64)], [m.CenterCrop(60), m.ColorJitter(0.4)], [m.Grayscale()], [])
+    )
+    if m is v1:
+        after = [m.Lambda(lambda images: torch.stack([m.ToTensor()(image) for image in images]))]
+    else:
+        grey = isinstance(first[-1] if first else None, m.Grayscale)
+        norm = m.Normalize([0.5], [0.5]) if grey else m.Normalize(made.MEAN, made.STD)
+        after = [m.ToImage(), m.ToDtype(torch.float32, scale=True), norm]
+        after += pick.choice(([], [m.RandomHorizontalFlip()], [m.Lambda(lambda images: torch.stack(list(images)))]))
+    dataset = datasets.ImageFolder(folder, m.Compose([*first, crops, *after]))
+    assert f"{type(crops).__name__}: in kernels" in plan_of(dataset)[1]
+    assert_equal(dataset, number, num_workers=number % 3)
+    arrays = made.cifar(count=12, transform=m.Compose([m.RandomCrop(32, 4), type(crops)(20), *after]))
+    if not first or not isinstance(first[-1], m.Grayscale):
+        assert_equal(arrays, number, num_workers=number % 3)
+
+
+def test_several_crops_of_an_image_refuse_what_torchvision_refuses(folder):
+    crops = v2.FiveCrop(100)
+    with pytest.raises(ValueError, match=r"Requested crop size \(100, 100\) is bigger than input size") as found:
+        list(DataLoader(datasets.ImageFolder(folder, v2.Compose([crops, v2.ToImage()]))))
+    with pytest.raises(ValueError, match="Requested") as wanted:
+        list(data.DataLoader(datasets.ImageFolder(folder, v2.Compose([crops, v2.ToImage()]))))
+    assert str(found.value) == str(wanted.value)
+    inside = v2.Compose([v2.Resize((50, 50)), v2.RandomApply([v2.FiveCrop(40)], 1.0), v2.ToImage()])
+    assert "or to several images" in plan_of(datasets.ImageFolder(folder, inside))[1]
+
+
 @pytest.mark.parametrize("number", range(200, 220))
 def test_unknown_transforms_run_as_written(folder, number):
     assert_equal(datasets.ImageFolder(folder, made.composition(number, unknown=True)), number, num_workers=number % 3)
@@ -169,23 +203,31 @@ def test_targets_are_transformed_in_order(folder):
     assert_equal(dataset, 3)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_corrupt_image_raises_the_error_of_pillow_at_its_place(tmp_path, workers):
-    made.write_folder(tmp_path, 12)
+@pytest.mark.parametrize("number", [3, 9, 12, 17])
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_corrupt_images_raise_the_errors_of_pillow_at_their_places(tmp_path, workers, number):
+    """The next batches have the same random numbers, although they were drawn before the end of a file was decoded."""
+    made.write_folder(tmp_path, 24)
     (tmp_path / "class1" / "4.jpg").write_bytes(b"no image")
-    dataset = datasets.ImageFolder(tmp_path, made.composition(9))
+    for name in ("class0/6.jpg", "class2/14.jpg"):
+        place = tmp_path / name
+        place.write_bytes(place.read_bytes()[: -place.stat().st_size // 9])
+    dataset = datasets.ImageFolder(tmp_path, made.composition(number))
 
     def outcomes(kind):
         seed(5)
-        found, batches = [], iter(kind(dataset, batch_size=2, num_workers=workers))
-        for _ in range(len(dataset) // 2):
+        found, batches = [], iter(kind(dataset, batch_size=3, num_workers=workers))
+        for _ in range(len(dataset) // 3):
             try:
                 found.append(as_bits(next(batches)))
             except Exception as error:
-                found.append((type(error), "cannot identify image file" in str(error)))
+                words = [each for each in ("cannot identify image file", "truncated") if each in str(error)]
+                found.append((type(error), words))
         return found, states()
 
-    assert outcomes(DataLoader) == outcomes(data.DataLoader)
+    wanted = outcomes(data.DataLoader)
+    assert sum(each[1] in (["truncated"], ["cannot identify image file"]) for each in wanted[0]) == 3
+    assert outcomes(DataLoader) == wanted
 
 
 @pytest.mark.parametrize("number", range(60))

@@ -52,6 +52,47 @@ def test_the_kernel_decodes_as_libjpeg_does(contents, channels):
     np.testing.assert_array_equal(image, decode_jpeg(contents, channels))
 
 
+@given(
+    files(KERNEL_KINDS, st.integers(5, 70)),
+    st.sampled_from([1, 3]),
+    st.sampled_from(["", "INTEGER_ACCURATE"]),
+    st.tuples(*[st.floats(0, 1, exclude_max=True)] * 4),
+)
+def test_a_part_equals_that_of_the_whole_image(contents, channels, dct_method, places):
+    image, block = decode_jpeg(contents, channels, dct_method=dct_method), JpegBlock([contents])
+    top, left = (int(place * size) for place, size in zip(places[:2], image.shape[:2], strict=True))
+    height, width = 1 + int(places[2] * (len(image) - top)), 1 + int(places[3] * (image.shape[1] - left))
+    settings = {"fancy_upscaling": True, "dct_method": dct_method}
+    for window in ([top, left, height, width], [0, 0, *image.shape[:2]]):
+        out = np.zeros((1, *window[2:], channels), np.uint8)
+        assert block._copy(out, channels, np.zeros(1, np.int64), np.array([window]), settings) == []
+        y, x, rows, columns = window
+        np.testing.assert_array_equal(out[0], image[y : y + rows, x : x + columns])
+
+
+@given(
+    files(KERNEL_KINDS, st.integers(20, 70)),
+    st.sampled_from(["", "INTEGER_ACCURATE"]),
+    st.lists(st.tuples(st.floats(0.05, 1, exclude_max=True), st.integers(0, 255)), max_size=3),
+    st.floats(0.3, 1),
+)
+def test_a_part_of_a_damaged_file_is_that_of_the_whole_or_an_error(contents, dct_method, changes, kept):
+    damaged = bytearray(contents[: int(len(contents) * kept)] if kept < 0.9 else contents)
+    for place, value in changes:
+        damaged[int(place * len(damaged))] = value
+    damaged = bytes(damaged)
+    try:
+        image = decode_jpeg(damaged, 3, dct_method=dct_method)
+    except PenstockError as error:
+        wanted = str(error)
+    else:
+        wanted = image[3:10, 5:9].tobytes()
+    out = np.zeros((1, 7, 4, 3), np.uint8)
+    failed = JpegBlock([damaged]).decode(out, windows=np.array([[3, 5, 7, 4]]), dct_method=dct_method)
+    found = str(failed[0]) if failed else out.tobytes()
+    assert found == wanted or (failed and "does not lie inside the image" in found)
+
+
 @given(files(), st.sampled_from([1, 3]))
 def test_every_kind_and_size_decodes(contents, channels):
     expected = decode_jpeg(contents, channels)

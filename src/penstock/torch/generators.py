@@ -13,6 +13,7 @@ _ALL, _TORCH = b"\1", b"\0"  # first bytes of a state
 _WORDS, _KEYS = 4 * 625, 4 * 624  # bytes of the words of `random` and of numpy
 # of `random`: is there a next normal number, and the number; of numpy: the position, and the same two
 _REST = struct.Struct("<?di?d")
+_RANDOM = struct.Struct("<625I")  # the words of `random`
 _OTHERS = _WORDS + _KEYS + _REST.size
 
 
@@ -28,7 +29,7 @@ def states() -> bytes:
     _, words, gauss = random.getstate()
     _, keys, at, has_gauss, cached = np.random.get_state()
     rest = _REST.pack(gauss is not None, gauss or 0.0, at, has_gauss, cached)
-    others = np.array(words, np.uint32).tobytes() + np.asarray(keys, np.uint32).tobytes() + rest
+    others = _RANDOM.pack(*words) + np.asarray(keys, np.uint32).tobytes() + rest
     return _ALL + others + torch_state(import_module("torch").get_rng_state())[1:]
 
 
@@ -41,9 +42,9 @@ def set_states(found: bytes) -> None:
     """Set what `states` or `torch_state` returned."""
     import_module("torch").set_rng_state(as_tensor(found))
     if found[:1] == _ALL:
-        words, keys = np.split(np.frombuffer(found, np.uint32, 1249, 1), [625])
+        keys = np.frombuffer(found, np.uint32, 624, 1 + _WORDS)
         has, gauss, at, has_gauss, cached = _REST.unpack_from(found, 1 + _WORDS + _KEYS)
-        random.setstate((3, tuple(words.tolist()), gauss if has else None))
+        random.setstate((3, _RANDOM.unpack_from(found, 1), gauss if has else None))
         np.random.set_state(("MT19937", keys, at, has_gauss, cached))
 
 

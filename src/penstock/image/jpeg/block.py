@@ -50,8 +50,8 @@ class JpegBlock:
 
     The numbers equal those of `decode_jpeg` and `resize`, to the last bit. Kernels take files as cameras and encoders
     write them: sequential, 8 bit, grey or colour at full, half or quarter resolution. Other files (progressive, CMYK)
-    and damaged files go one by one through libjpeg. So do all files with `fancy_upscaling=False` or the accurate DCT,
-    or without the kernels.
+    and damaged files go one by one through libjpeg. So do all files with `fancy_upscaling=False`, or without
+    the kernels.
 
     A file that cannot be decoded does not affect the others: methods return its error by row, and leave its place
     unchanged.
@@ -315,8 +315,7 @@ class JpegBlock:
 
     def taken(self, *, fancy_upscaling: bool = True, dct_method: str = "") -> npt.NDArray[np.bool_]:
         """Return (N,) flags of the files for the kernels. Their size is plausible for the number of their bytes."""
-        plain = fancy_upscaling and dct_method != "INTEGER_ACCURATE"
-        if self._kernels is None or self._table is None or not plain:
+        if self._kernels is None or self._table is None or not fancy_upscaling:
             return np.zeros(len(self), np.bool_)
         taken: npt.NDArray[np.bool_] = self._table[:, TAKEN] != 0
         return taken
@@ -348,6 +347,7 @@ class JpegBlock:
             self._addresses,
             self._lengths,
             self._table,
+            scratch.codes,
             scratch.of(0),
             _NO_WINDOWS if windows is None else np.array(windows, order="C"),
             flips,
@@ -360,6 +360,7 @@ class JpegBlock:
             floats,
             few,
             places,
+            settings["dct_method"] == "INTEGER_ACCURATE",
             done,
         )
         scratch.of(needed)

@@ -23,6 +23,7 @@ from penstock.image.jpeg.damage import (
     with_width,
     without_capacity,
 )
+from penstock.image.jpeg.kernels import CODES
 from penstock.opencv import opencv
 from penstock.trace.lift import traceable
 
@@ -243,6 +244,7 @@ class Scratch:
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
+        self.codes = np.zeros(CODES, np.int64)  # tables of the kernels, which consecutive files often share
 
     def of(self, nbytes: int) -> npt.NDArray[np.uint8]:
         """Return at least `nbytes` undefined bytes. The same memory is returned each time, up to `KEPT` bytes.

@@ -45,6 +45,19 @@ def compiled() -> bool:
     return _NATIVE.loaded() is not None
 
 
+def reach(size: int, new: int, first: int, count: int, kind: int) -> tuple[int, int]:
+    """Return the first place, and the end of the places, that `count` results of a resize from `size` to `new` read.
+
+    >>> reach(100, 10, 2, 1, BILINEAR)
+    (15, 35)
+    """
+    if size == new:
+        return first, first + count
+    support = _SUPPORT[kind] * max(size / new, 1.0)
+    begin, end = ((each + 0.5) * (size / new) for each in (first, first + count - 1))
+    return max(int(begin - support + 0.5), 0), min(int(end + support + 0.5), size)
+
+
 def resize_part(
     src: npt.NDArray[np.uint8],
     part: Part,
@@ -64,8 +77,8 @@ def resize_part(
     15
 
     Args:
-        src: (height, width, channels) uint8.
-        part: The places. Pixels outside of the window have no influence.
+        src: (height, width, channels) uint8: an image, or what the part reads of it.
+        part: The places, in `src`. Pixels outside of the window have no influence.
         table: (channels, 256) uint8 or float32.
         out: (rows, columns, channels), or (channels, rows, columns) with `planes`, of the table's dtype.
         planes: The order of the axes of `out`.
@@ -133,7 +146,11 @@ def _resize_plainly(
     planes: bool,
     vertical_first: bool,
 ) -> None:
-    image = src[part.top : part.top + part.height, part.left : part.left + part.width]
+    image = np.zeros((part.height, part.width, src.shape[2]), np.uint8)
+    y, x = max(part.top, 0), max(part.left, 0)
+    found = src[y : max(part.top + part.height, 0), x : max(part.left + part.width, 0)]
+    y, x = y - part.top, x - part.left
+    image[y : y + found.shape[0], x : x + found.shape[1]] = found
     down = part.height - part.new_height > 2 * (part.width - part.new_width)
     down = down and vertical_first and part.height > part.new_height and part.width != part.new_width
     new = part.new_height, part.new_width

@@ -128,6 +128,8 @@ def _transpose(src, start, stride, height, width, words, turned, to, pitch):
 def resize_part(src, size, stored, channels, places, vertical_first, table, words, turned, planes, out):
     """Resize a window of the flat image `src` as Pillow does, and write `table`'s values for a part of it to `out`.
 
+    The window may reach beyond the image, if the part reads no pixel there.
+
     The image has `size` rows of `stored` pixels. `places` holds top, left, height and width of the window, the new
     height and width, top, left, height and width of the part, flags of a flip left to right and top to bottom, and the
     filter. `words` and `turned` are the same scratch memory. `out` is (channels, height, width) with `planes`.
@@ -142,8 +144,8 @@ def resize_part(src, size, stored, channels, places, vertical_first, table, word
         places[11],
         places[12],
     )
-    fits = min(top, left, y, x) >= 0 and min(height, width, new_height, new_width, rows, columns) > 0
-    fits = fits and top + height <= size and left + width <= stored and size * stored * channels == src.size
+    fits = min(y, x) >= 0 and min(height, width, new_height, new_width, rows, columns) > 0
+    fits = fits and size * stored * channels == src.size
     fits = fits and y + rows <= new_height and x + columns <= new_width
     if not fits or not fits_result(table, out, planes, rows, columns, channels):
         return BAD_ARGUMENT
@@ -152,6 +154,8 @@ def resize_part(src, size, stored, channels, places, vertical_first, table, word
     x_low, x_many, x_weights = _taps(width, new_width, x, columns, kind)
     first, end = y_low[0], y_low[rows - 1] + y_many[rows - 1]
     begin, wide = x_low[0], x_low[columns - 1] + x_many[columns - 1] - x_low[0]
+    if min(top + first, left + begin) < 0 or top + end > size or left + begin + wide > stored:
+        return BAD_ARGUMENT
     line = wide * channels
     sums = np.empty(max(line, columns, end - first), np.int32)
     down = vertical_first != 0 and width != new_width and height > new_height

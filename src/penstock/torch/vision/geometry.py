@@ -55,6 +55,12 @@ def center_crop(transform: Any) -> Step:
     return step
 
 
+def several_crops(transform: Any) -> Step:
+    (rows, columns), flipped = transform.size, hasattr(transform, "vertical_flip")
+    upside = flipped and transform.vertical_flip
+    return lambda planned: planned.several(rows, columns, flipped=flipped, upside=upside)
+
+
 def random_resized_crop(transform: Any) -> Step:
     kind, (rows, columns) = _filter(transform), transform.size
 

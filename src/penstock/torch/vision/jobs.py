@@ -15,7 +15,7 @@ import numpy.typing as npt
 from penstock.forked import in_child
 from penstock.image.resizing.pillow import copy_parts
 from penstock.runtime.machine.granted import granted_cpus
-from penstock.torch.generators import as_tensor
+from penstock.torch.generators import as_tensor, set_states, states, torch_state
 from penstock.torch.vision.plan import Plan
 from penstock.torch.vision.planned import PlannedImage
 
@@ -46,7 +46,12 @@ class Job:
         self._images: list[Future[Any]] = []
         if pool is not None and plan.source.data is None:
             self._images = [pool.submit(plan.source.read, entry[0]) for entry in self._found()]
+        self._begin()
+
+    def _begin(self) -> None:
+        self._drawn: list[Any] = []  # images of the samples that have parameters
         self._painting: list[Future[None]] = []
+        self._failed: Exception | None = None
         self._batch: npt.NDArray[Any] | None = None  # of all results, if they have one shape
         self._results: list[Any] = []  # arrays; or values of transforms that run as written
         self._targets: list[Any] = []
@@ -61,21 +66,33 @@ class Job:
     def draw(self) -> None:
         """Get the parameters of all samples, and begin to compute their pixels.
 
-        Raises:
-            Exception: The error that the data set raises for a sample. Later samples use no random numbers.
+        An error of the data set ends this: later samples use no random numbers. `wait` raises the error.
         """
+        self._begin()
+        torch = import_module("torch")
+        self._begun = torch_state(torch.get_rng_state()) if self._plan.whole else states()
+        try:
+            self._draw()
+        except Exception as error:
+            self._failed = error
+
+    def _draw(self) -> None:
         plan = self._plan
         planned_images: list[PlannedImage] = []
+        own_code = plan.rest or plan.target_transform is not None
         for number, entry in enumerate(self._entries):
             if isinstance(entry, Exception):
                 raise entry
             place, target = entry
             if plan.source.data is None:
                 image = self._images[number].result() if self._images else plan.source.read(place)
+                if own_code and not isinstance(image, np.ndarray):
+                    image = image.part(0, 0, *image.shape[:2])
             else:
                 image = plan.source.data[place]
             planned = plan.prefix.planned(image)
             planned_images.append(planned)
+            self._drawn.append(image)
             if plan.rest:
                 self._results.append(self._as_written(planned, image))
             elif plan.source.data is None:
@@ -83,6 +100,22 @@ class Job:
             self._targets.append(target if plan.target_transform is None else plan.target_transform(target))
         if plan.source.data is not None and not plan.rest:
             self._copy(planned_images)
+
+    def wait(self) -> None:
+        """Wait for the pixels.
+
+        Raises:
+            Exception: The first error of a sample. The generators have the states that they had at this sample.
+        """
+        for number, painting in enumerate(self._painting):
+            error = painting.exception()
+            if error is not None:
+                set_states(self._begun)
+                for image in self._drawn[:number]:
+                    self._plan.prefix.planned(image)
+                raise error
+        if self._failed is not None:
+            raise self._failed
 
     def _as_written(self, planned: PlannedImage, image: Any) -> Any:
         painted = self._plan.prefix.empty(planned)
@@ -93,15 +126,21 @@ class Job:
         return value
 
     def _paint(self, planned: PlannedImage, image: Any, out: npt.NDArray[Any]) -> None:
-        if self._pool is None:
-            self._plan.prefix.paint(planned, image, out)
-        else:
-            self._painting.append(self._pool.submit(self._plan.prefix.paint, planned, image, out))
+        paint = self._plan.prefix.paint
+        if self._pool is not None:
+            self._painting.append(self._pool.submit(paint, planned, image, out))
+            return
+        done: Future[None] = Future()
+        self._painting.append(done)
+        try:
+            done.set_result(paint(planned, image, out))
+        except Exception as error:
+            done.set_exception(error)
 
     def _place(self, planned: PlannedImage) -> npt.NDArray[Any]:
         """Return memory for the next result: in the batch, if it has the shape of the first one."""
         prefix, number = self._plan.prefix, len(self._results)
-        if not number and prefix.like is not None:
+        if not number and prefix.like is not None and not planned.crops:
             shape = len(self._entries), planned.channels, planned.height, planned.width
             self._batch = self._allocated(shape, prefix.table.dtype)
         batch = self._batch
@@ -136,8 +175,7 @@ class Job:
 
     def batch(self, collate: Callable[[Any], Any], *, default: bool) -> Any:
         """Wait for the pixels, and return what `collate` makes of the samples. `default`: it is torch's."""
-        for painted in self._painting:
-            painted.result()
+        self.wait()
         if default and self._batch is not None:
             return [import_module("torch").from_numpy(self._batch), collate(self._targets)]
         values = self._results if self._plan.rest else [self._plan.prefix.value(each) for each in self._results]
@@ -174,10 +212,22 @@ class AheadBatches:
         if not self._done:
             raise StopIteration
         number, job, state = self._done.popleft()
-        if number >= 0:
-            self.states[number % len(self.states)] = state
         if isinstance(job, Exception):
             raise job
+        worker, torch = number % len(self.states), import_module("torch")
+        kept = torch.get_rng_state()
+        try:
+            torch.set_rng_state(state)
+            job.wait()
+            self.states[worker] = state
+        except Exception:
+            self.states[worker] = self._states[worker] = torch.get_rng_state()
+            for _ in range(len(self._done)):  # later batches of this worker have other parameters
+                later = self._done.popleft()
+                self._done.append(self._drawn_batch(*later[:2]) if later[0] % len(self.states) == worker else later)
+            raise
+        finally:
+            torch.set_rng_state(kept)
         return job.batch(self._collate, default=True)
 
     def _draw(self) -> None:
@@ -185,19 +235,19 @@ class AheadBatches:
         kept = torch.get_rng_state()
         try:
             while self._waiting and (not self._done or self._is_read(self._waiting[0][1])):
-                number, job = self._waiting.popleft()
-                state = None
-                if not isinstance(job, Exception):
-                    worker = number % len(self._states)
-                    torch.set_rng_state(self._states[worker])
-                    try:
-                        job.draw()
-                    except Exception as error:
-                        job = error
-                    state = self._states[worker] = torch.get_rng_state()
-                self._done.append((number, job, state))
+                self._done.append(self._drawn_batch(*self._waiting.popleft()))
         finally:
             torch.set_rng_state(kept)
+
+    def _drawn_batch(self, number: int, job: Job | Exception) -> tuple[int, Job | Exception, Any]:
+        """Get the parameters of a batch with the generator of its worker, and return its state."""
+        if isinstance(job, Exception):
+            return number, job, None
+        torch, worker = import_module("torch"), number % len(self._states)
+        torch.set_rng_state(self._states[worker])
+        job.draw()
+        self._states[worker] = torch.get_rng_state()
+        return number, job, self._states[worker]
 
     def _is_read(self, job: Job | Exception) -> bool:
         return isinstance(job, Exception) or job.is_read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -9,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import PenstockError
 from penstock.image.jpeg.block import JpegBlock
-from penstock.image.jpeg.decode import decode_jpeg
 from penstock.torch.vision.planned import Pixels
 
 _PILLOW: Any = import_module("PIL.Image")
@@ -56,14 +55,51 @@ def decoded_image(path: Any) -> Any:
 
 def decoded(path: Any) -> tuple[Pixels, bytes] | None:
     """Return the pixels of a JPEG as Pillow decodes it, and the content of the file; or None."""
+    found = _read(path)
+    pixels = None if found is None else _part(found[0], (0, 0, *found[0].shapes()[0, :2]))
+    return None if found is None or pixels is None else (pixels, found[1])
+
+
+def _read(path: Any) -> tuple[JpegBlock, bytes] | None:
+    """Return a JPEG for the kernel, and the content of the file; or None."""
     try:
         content = Path(path).read_bytes()
         block, most = JpegBlock([content]), _PILLOW.MAX_IMAGE_PIXELS  # of which more make Pillow warn
         if block.taken()[0] and (most is None or block.shapes()[0, :2].prod() <= most):
-            return decode_jpeg(content, 3, dct_method="INTEGER_ACCURATE"), content
-    except (OSError, TypeError, ValueError, PenstockError):
+            return block, content
+    except (OSError, TypeError, ValueError):
         pass
     return None
+
+
+def _part(block: JpegBlock, window: tuple[int, int, int, int]) -> Pixels | None:
+    """Return a part of an image, or None if the file is damaged."""
+    pixels = np.empty((1, *window[2:], 3), np.uint8)
+    failed = block.decode(pixels, windows=np.array([window]), dct_method="INTEGER_ACCURATE")
+    return None if failed else pixels[0]
+
+
+class CodedImage:
+    """A JPEG that a kernel decodes when a part of it is needed. `load` decodes it with Pillow, if it is damaged."""
+
+    def __init__(self, block: JpegBlock, load: Callable[[], Pixels]) -> None:
+        self._block, self._load = block, load
+        self.shape = (*block.shapes()[0, :2].tolist(), 3)
+
+    def part(self, top: int, left: int, height: int, width: int) -> Pixels:
+        """Return a part of the image. The codes of the whole file are read.
+
+        Raises:
+            Exception: The error of Pillow, if the file is damaged in any place.
+        """
+        found = _part(self._block, (top, left, height, width))
+        return self._load()[top : top + height, left : left + width] if found is None else found
+
+
+def coded_image(path: Any, load: Callable[[], Pixels]) -> CodedImage | None:
+    """Return the image in a file, or None if Pillow has to read it."""
+    found = _read(path)
+    return None if found is None else CodedImage(found[0], load)
 
 
 class DecodedImage(_PILLOW.Image):  # type: ignore[misc]

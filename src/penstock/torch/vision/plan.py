@@ -20,7 +20,7 @@ from penstock.torch.generators import set_states, states
 from penstock.torch.vision.planned import Pixels, PlannedImage, Refused, Step, identity, pillow_image
 from penstock.torch.vision.settings import TransformSettings
 from penstock.torch.vision.sources import source_of
-from penstock.torch.vision.table import entry_of, flat, step_of, uses_random
+from penstock.torch.vision.table import entry_of, flat, is_table, step_of, uses_random
 
 TESTED = {"torchvision": ("0.26", "0.29"), "Pillow": ("13",)}  # versions without their last numbers
 SIZES = (97, 140), (131, 97), (261, 300)  # height and width of the images of the self-test
@@ -51,12 +51,18 @@ class Prefix:
 
     def empty(self, planned: PlannedImage) -> npt.NDArray[Any]:
         """Return memory for a result."""
+        parts = (len(planned.crops),) if planned.crops else ()
         if self.like is None:
-            return np.empty((planned.height, planned.width, planned.channels), np.uint8)
-        return np.empty((planned.channels, planned.height, planned.width), self.table.dtype)
+            return np.empty((*parts, planned.height, planned.width, planned.channels), np.uint8)
+        return np.empty((*parts, planned.channels, planned.height, planned.width), self.table.dtype)
 
     def value(self, painted: npt.NDArray[Any]) -> Any:
-        """Return the result as torchvision does: an image of Pillow, or a tensor of the same class and strides."""
+        """Return the result as torchvision does: an image of Pillow, or a tensor of the same class and strides.
+
+        Several images are a tuple.
+        """
+        if painted.ndim > 3:
+            return tuple(map(self.value, painted))
         if self.like is None:
             return pillow_image(painted)
         torch = import_module("torch")
@@ -145,7 +151,7 @@ class _Trial:
         self.pixels = np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
         self.value: Any = pillow_image(self.pixels)
         self.planned = PlannedImage(*shape)
-        import_module("torch").manual_seed(seed)
+        import_module("torch").default_generator.manual_seed(seed)  # of the CPU: others cost 1 ms
         self._states = states()
 
     def run(self, transform: Any, step: Step | None) -> bool:
@@ -177,10 +183,11 @@ class _Trial:
         """
         painted = prefix.empty(self.planned)
         prefix.paint(self.planned, self.pixels, painted)
-        value = np.asarray(self.value)
+        value = np.stack(self.value) if type(self.value) is tuple else np.asarray(self.value)
         if prefix.like is None:
             value = value.reshape(painted.shape)
-        if value.shape != painted.shape or value.tobytes() != painted.tobytes():
+        bits = f"u{painted.itemsize}"
+        if value.dtype != painted.dtype or not np.array_equal(value.view(bits), painted.view(bits)):
             message = "on this machine, the self-test found other pixels"
             raise Refused(message)
 
@@ -191,6 +198,7 @@ def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tup
     prefix = Prefix((), identity(3), vertical_first=_vertical_first(), like=None)
     by_pixel: list[Any] = []  # transforms that the table replaces
     report: list[str] = []
+    tested = True
     with _own_states():
         trials = [_Trial(shape, seed) for seed, shape in enumerate(shapes)]
         for taken, transform in enumerate(transforms):
@@ -198,6 +206,9 @@ def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tup
                 step = step_of(transform, tensor=prefix.like is not None)
                 last = entry_of(transform).last
                 late = any(entry_of(each).last > last for each in transforms[:taken])
+                if step and any(entry_of(each).several for each in transforms[:taken]):
+                    message = "it has no kernel for several images"
+                    raise Refused(message)
                 if late or (last and prefix.table.dtype != np.float32):
                     message = "it has a kernel for floats only" if last else "values were erased before it"
                     raise Refused(message)
@@ -207,14 +218,18 @@ def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tup
                     raise Refused(message)
                 by_pixel = by_pixel if step else [*by_pixel, transform]
                 longer = _longer(prefix, step, by_pixel, trials[0])
-                for trial in trials:
+                tested = bool(step) or not any(map(is_table, transforms[taken + 1 : taken + 2]))
+                for trial in trials if tested else ():  # a test of the last of several tables tests all of them
                     trial.check(longer)
                 prefix = longer
             except (Refused, PenstockError) as error:
                 why = error if isinstance(error, Refused) else "the kernels do not take its arguments"
-                report.append(f"{_named(transform)}: as written, because {why}.")
-                report += [f"{_named(each)}: as written, like all after it." for each in transforms[taken + 1 :]]
-                return prefix, taken, report
+                left = [f"{_named(each)}: as written, like all after it." for each in transforms[taken:]]
+                if not tested:
+                    prefix, count, report = recognised(transforms[:taken], shapes)
+                    if count < taken:
+                        return prefix, count, report + left
+                return prefix, taken, [*report, f"{_named(transform)}: as written, because {why}.", *left[1:]]
             report.append(f"{_named(transform)}: in kernels.")
     return prefix, len(transforms), report
 
@@ -232,7 +247,8 @@ def _longer(prefix: Prefix, step: Step | None, by_pixel: list[Any], trial: _Tria
         message = f"it gives {value.dtype}"
         raise Refused(message)
     table = np.ascontiguousarray(value.numpy()[:, 0])
-    interleaved = trial.value.stride(0) == 1
+    one = trial.value[0] if trial.planned.crops else trial.value
+    interleaved = one.stride(0) == 1
     return replace(prefix, steps=steps, table=table, like=value, interleaved=interleaved)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from penstock.image.colour.pillow import adjust
 from penstock.image.geometry.pillow import warp
-from penstock.image.resizing.pillow import Part, copy_parts, resize_part
+from penstock.image.resizing.pillow import Part, copy_parts, reach, resize_part
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -51,6 +51,17 @@ class KernelStage:
         """Return the place of the part, for `copy_parts`."""
         left, top = self.padding[:2] if self.padding else (0, 0)
         return self.top - top, self.left - left, self.mirrored, self.upside
+
+    def window(self) -> tuple[int, int, int, int] | None:
+        """Return top, left, height and width of the pixels that it reads, or None if it reads all of them."""
+        if self.padding:
+            return None
+        if not self.resized:
+            return self.top, self.left, self.height, self.width
+        height, width, rows, columns, kind = self.resized
+        first, end = reach(height, rows, self.y, self.height, kind)
+        begin, last = reach(width, columns, self.x, self.width, kind)
+        return self.top + first, self.left + begin, end - first, last - begin
 
     def run(
         self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
@@ -134,11 +145,12 @@ class PlannedImage:
     channels: int
     stages: list[KernelStage | ColourStage | WarpStage | CallStage] = field(default_factory=list)
     erased: list[tuple[tuple[int, int, int, int], Any]] = field(default_factory=list)
+    crops: list[KernelStage] = field(default_factory=list)  # the result has a part for each
 
     def copied(self) -> KernelStage | None:
         """Return the only stage if `copy_parts` does all of it, or None."""
         stage = self.stages[0] if self.stages else KernelStage(self.height, self.width)
-        alone = len(self.stages) < 2 and not self.erased
+        alone = len(self.stages) < 2 and not self.erased and not self.crops
         return stage if alone and isinstance(stage, KernelStage) and stage.copies else None
 
     def _stage(self, *, new: bool) -> KernelStage:
@@ -212,20 +224,49 @@ class PlannedImage:
         """Apply a function on images of Pillow that keeps the size."""
         self.stages.append(CallStage(self.height, self.width, function))
 
+    def several(self, height: int, width: int, *, flipped: bool, upside: bool) -> None:
+        """Give parts of one size: four corners and the centre, then those of the flipped image."""
+        most = self.height - height, self.width - width
+        if min(most) < 0:
+            message = f"Requested crop size {height, width} is bigger than input size {self.height, self.width}"
+            raise ValueError(message)  # torchvision's error
+        middle = round(most[0] / 2.0), round(most[1] / 2.0)
+        for flip in (False, True) if flipped else (False,):
+            for top, left in ((0, 0), (0, most[1]), (most[0], 0), most, middle):
+                part = PlannedImage(self.height, self.width, self.channels)
+                if flip:
+                    part.flip(upside=upside)
+                part.crop(top, left, height, width)
+                self.crops.append(part._stage(new=False))
+        self._stage(new=False)
+        self.height, self.width = height, width
+
     def erase(self, place: tuple[int, int, int, int], values: npt.NDArray[np.float32]) -> None:
         """Replace a part of the result, a tensor of floats. `place` is top, left, height and width."""
         self.erased.append((place, values))
 
     def paint(
-        self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
+        self, image: Any, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
     ) -> None:
-        """Compute the pixels from those of the original image, and write `table[channel, pixel]` to `out`."""
+        """Compute the pixels from those of the original image, and write `table[channel, pixel]` to `out`.
+
+        `image` has the pixels, or is a CodedImage, of which only a part is decoded.
+        """
         stages = self.stages or [KernelStage(self.height, self.width)]
-        for stage in stages[:-1]:
+        if not isinstance(image, np.ndarray):
+            first, window = stages[0], None
+            if isinstance(first, KernelStage) and (window := first.window()):
+                stages = [replace(first, top=first.top - window[0], left=first.left - window[1]), *stages[1:]]
+            image = image.part(*window or (0, 0, *image.shape[:2]))
+        for stage in stages if self.crops else stages[:-1]:
             channels = stage.grey or image.shape[2]
             part = np.empty((stage.height, stage.width, channels), np.uint8)
             stage.run(image, _TABLES[channels], part, planes=False, vertical_first=vertical_first)
             image = part
+        for crop, place in zip(self.crops, out, strict=False):
+            crop.run(image, table, place, planes=planes, vertical_first=vertical_first)
+        if self.crops:
+            return
         stages[-1].run(image, table, out, planes=planes, vertical_first=vertical_first)
         for (top, left, height, width), values in self.erased:
             out[:, top : top + height, left : left + width] = values

@@ -26,12 +26,15 @@ class FolderImages:
         path, target = self._dataset.samples[index]
         return path, target
 
-    def read(self, path: Any) -> Pixels:
-        """Return the pixels that Pillow decodes, or raise its error. A kernel decodes the usual JPEGs."""
-        from penstock.torch.vision.opened import decoded  # it needs Pillow
+    def read(self, path: Any) -> Any:
+        """Return the pixels that Pillow decodes, or raise its error. A kernel decodes the usual JPEGs later."""
+        from penstock.torch.vision.opened import coded_image  # it needs Pillow
 
-        found = decoded(path)
-        return np.asarray(self._loader(path)) if found is None else found[0]
+        def load() -> Pixels:
+            return np.asarray(self._loader(path))
+
+        found = coded_image(path, load)
+        return load() if found is None else found
 
 
 class ArrayImages:

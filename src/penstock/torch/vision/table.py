@@ -30,6 +30,7 @@ class TransformEntry(NamedTuple):
     pillow: bool = True  # images of Pillow
     tensor: bool = False  # tensors
     last: bool = False  # floats; no transform but this one may follow
+    several: bool = False  # the result has several images; only tables may follow
 
 
 def _random_apply(transform: Any) -> Step:
@@ -77,10 +78,11 @@ def _random_order(transform: Any) -> Step:
 
 def _steps(transforms: Any) -> list[Step]:
     """Return the steps of the transforms in a container."""
-    steps = [step_of(each, tensor=False) for transform in transforms for each in flat(transform)]
+    inner = [each for transform in transforms for each in flat(transform)]
+    steps = [step_of(each, tensor=False) for each in inner]
     found = [step for step in steps if step is not None]
-    if len(found) < len(steps):
-        message = "it contains a transform that converts images to tensors"
+    if len(found) < len(steps) or any(entry_of(each).several for each in inner):
+        message = "it contains a transform that converts images to tensors, or to several images"
         raise Refused(message)
     return found
 
@@ -89,6 +91,8 @@ _AUGMENTATIONS = tuple(name for name in (*COLOURS, *WARPS) if name not in ("hue"
 ENTRIES = {
     "Resize": TransformEntry(geometry.resize),
     "CenterCrop": TransformEntry(geometry.center_crop),
+    "FiveCrop": TransformEntry(geometry.several_crops, several=True),
+    "TenCrop": TransformEntry(geometry.several_crops, several=True),
     "RandomResizedCrop": TransformEntry(geometry.random_resized_crop),
     "RandomCrop": TransformEntry(geometry.random_crop),
     "Pad": TransformEntry(geometry.pad),
@@ -183,6 +187,12 @@ def step_of(transform: Any, *, tensor: bool) -> Step | None:
             message = f"on this machine, the self-test found other pixels after {name}"
             raise Refused(message)
     return entry.make(transform) if entry.make else None
+
+
+def is_table(transform: Any) -> bool:
+    """Return True if a transform of this class computes each value from one pixel."""
+    entry = classes().get(type(transform))
+    return entry is not None and entry.make is None
 
 
 def uses_random(transform: Any) -> bool:

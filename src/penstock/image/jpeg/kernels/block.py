@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.image.jpeg.kernels import COPY, HEIGHT, OVER, TAKEN, WIDTH
+from penstock.image.jpeg.kernels import CODES, COPY, HEIGHT, OVER, TAKEN, WIDTH
 from penstock.image.jpeg.kernels.headers import read_headers
 from penstock.image.jpeg.kernels.pixels import (
     PIXELS,
@@ -62,7 +62,7 @@ def _copied(header, samples, rgbx, y, x, channels, out, start):
             for j in range(width):
                 out[at + j] = samples[np.uint64(y[i] * stride + MARGIN + x[j])]
             continue
-        row_of_pixels(header, samples, y[i], rgbx)
+        row_of_pixels(header, samples, y[i], min(x[0], x[width - 1]), max(x[0], x[width - 1]) + 1, rgbx)
         done = 0
         if along_the_row:
             for j in range(0, width // PIXELS * PIXELS, PIXELS):
@@ -77,10 +77,11 @@ def _copied(header, samples, rgbx, y, x, channels, out, start):
 def _resized(source, floats, y, x, width, scale, finish, channels, plane, out):
     """Resize the image of a `source`: its header, its samples, and memory for a row of pixels.
 
-    `scale` has the table of levels, the factor, and True to divide. `finish` has codes and values of the operations
-    after it. `out` has the two arrays for results, and the place in them.
+    `source` ends with the columns that the result needs. `scale` has the table of levels, the factor, and True to
+    divide. `finish` has codes and values of the operations after it. `out` has the two arrays for results, and the
+    place in them.
     """
-    header, samples, rgbx = source
+    header, samples, rgbx, left, right = source
     table, factor, divide = scale
     last_codes, last_values = finish
     floats_out, bytes_out, start = out
@@ -111,7 +112,7 @@ def _resized(source, floats, y, x, width, scale, finish, channels, plane, out):
                 if row != between[0] and row != between[1]:
                     half = 1 if between[0] == other else 0
                     between[half] = row
-                    row_of_pixels(header, samples, row, rgbx)
+                    row_of_pixels(header, samples, row, left, right, rgbx)
                     if is_line:
                         for j in range(0, steps, STEP):
                             along_line(rgbx, x[0], x[1], x[2], j, floats, half * 4 * steps + 4 * j, table)
@@ -218,16 +219,17 @@ def _row_of_luma(header, samples, low, high, weight, x, width, scale, out, at):
 
 
 @kernel(
-    "addresses: w i64[:], lengths: w i64[:], table: w i64[:, :], samples: w u8[:], windows: w i64[:, :], flips: w "
-    "i8[:, :], mode: i64, levels: w f32[:], factor: f32, last_codes: w i64[:], last_values: w f32[:, :], height: "
-    "i64, width: i64, channels: i64, separate: bool, floats_out: w f32[:], bytes_out: w u8[:], places: w i64[:], "
-    "done: w i8[:] -> i64",
+    "addresses: w i64[:], lengths: w i64[:], table: w i64[:, :], codes: w i64[:], samples: w u8[:], windows: w i64[:, "
+    ":], flips: w i8[:, :], mode: i64, levels: w f32[:], factor: f32, last_codes: w i64[:], last_values: w f32[:, :], "
+    "height: i64, width: i64, channels: i64, separate: bool, floats_out: w f32[:], bytes_out: w u8[:], places: w "
+    "i64[:], accurate: bool, done: w i8[:] -> i64",
     makes_arrays=True,
 )
 def decode_block(
     addresses,
     lengths,
     table,
+    codes,
     samples,
     windows,
     flips,
@@ -243,6 +245,7 @@ def decode_block(
     floats_out,
     bytes_out,
     places,
+    accurate,
     done,
 ):
     """Decode each file to its place, an index into a flat `floats_out` or `bytes_out`. The other array is empty.
@@ -251,10 +254,15 @@ def decode_block(
     `factor`. `levels` (256 for each channel), unless empty, are resized in place of the values from 0 to 255. For three
     channels they may be a LINE.
     Then the operations `last_codes` follow, each with its row of `last_values`. Channels are `separate` planes, or
-    interleaved. `table` is that of `read_headers`. `windows` (N, 4) has top, left, height and width of the part to
-    decode, or is empty. `flips` (N, 2) has the flips of columns and of rows. `done[n]` is 1 if the place was written, 0
+    interleaved. `table` is that of `read_headers`, and `codes` has tables of
+    Huffman codes from earlier calls, or CODES zeros. `windows` (N, 4) has top, left, height and width of the part to
+    decode, or is empty. `flips` (N, 2) has the flips of columns and of rows. With `accurate` the DCT is
+    libjpeg's accurate one. `done[n]` is 1 if the place was written, 0
     if it is unchanged. The result is the needed size of `samples`. If `samples` is smaller, new memory is allocated.
     """
+    done[:] = 0
+    if codes.size != CODES:
+        return 0
     in_row = in_picture = tallest = widest = 0
     for n in range(table.shape[0]):
         if table[n, TAKEN]:
@@ -263,7 +271,7 @@ def decode_block(
             tallest, widest = max(tallest, table[n, HEIGHT]), max(widest, table[n, WIDTH])
     if in_picture > samples.size:
         samples = np.empty(in_picture, np.uint8)
-    work = new_work(in_row)
+    work = new_work(in_row, codes)
     rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
     lines = tallest if mode == COPY else height
     steps = ((widest if mode == COPY else width) + STEP - 1) // STEP * STEP
@@ -271,7 +279,6 @@ def decode_block(
     x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
     floats = np.empty(2 * 4 * steps, np.float32)
     for n in range(table.shape[0]):
-        done[n] = 0
         header = table[n]
         if not header[TAKEN]:
             continue
@@ -289,7 +296,8 @@ def decode_block(
         if levels.size not in (0, 256 * channels, LINE if channels == 3 else 0):
             continue
         only_luma = channels == 1
-        if not decode_planes(addresses[n], lengths[n], header, work, samples, only_luma, top, top + rows):
+        window = top, top + rows, left, left + columns
+        if not decode_planes(addresses[n], lengths[n], header, work, samples, only_luma, window, accurate):
             continue
         done[n] = 1
         _taps(top, rows, out_rows, flips[n, 1], *y)
@@ -298,7 +306,7 @@ def decode_block(
             _copied(header, samples, rgbx, y[0][:rows], x[0][:columns], channels, bytes_out, places[n])
         else:
             source, scale, out = (
-                (header, samples, rgbx),
+                (header, samples, rgbx, left, left + columns),
                 (levels, factor, mode == OVER),
                 (floats_out, bytes_out, places[n]),
             )

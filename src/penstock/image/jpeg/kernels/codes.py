@@ -11,38 +11,40 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.image.jpeg.kernels import CODES, KEPT, LOOK
 from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
 from penstock.native.kernel import helper, maker
 
-LOOK = 10
 LOOKS = FILLED // LOOK  # lookups per filling of bits
 ZEROS, STEP, ALONE, FIRST, LAST = 8, 16, 24, 32, 48
 BEYOND = 128
+LONGER = 1023  # in place of the advance: a code that the looked-up bits do not contain
 
 SYMBOLS = 16
-KEPT = 272  # counts of codes of 1 to 16 bits, up to 256 symbols, and a flag that the tables are built
 
 
 @maker
-def new_tables():
-    """Return memory for six tables: DC, then AC, for three components.
+def tables_in(memory):
+    """Return the parts of six tables: DC, then AC, for three components. `memory` has CODES numbers, at first zeros.
 
-    It has the source of each table, and its entries. For each length of a code, it has the start of the next length's
-    codes, as 16 bits, and the distance from code to symbol.
+    The parts are the source of each table, and its entries. For each length of a code, there is the start of the next
+    length's codes, as 16 bits, and the distance from code to symbol. The last part is that of `join_steps`.
     """
-    made_of = np.zeros((6, KEPT + 1), np.int64)
-    return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
+    sources, entries = 6 * (KEPT + 1), 6 << LOOK
+    lengths = sources + entries
+    limits, shifts = memory[lengths : lengths + 6 * 17], memory[lengths + 6 * 17 : lengths + 12 * 17]
+    return memory[:sources], memory[sources:lengths], limits, shifts, memory[lengths + 12 * 17 : CODES].view(np.uint16)
 
 
 @helper
 def prepare(table, number, tables):
     """Build table `number` from the counts and symbols at the address `table`, unless it was built from equal ones."""
-    made_of, entries, limits, shifts = tables
-    kept = made_of[number]
+    made_of, entries, limits, shifts, _ = tables
+    kept = made_of[number * (KEPT + 1) : (number + 1) * (KEPT + 1)]
     total = 0
     for i in range(16):
         total += byte(table + i)
-    same = kept[KEPT] == 1
+    same = kept[KEPT] > 0
     for i in range(16 + total):
         same = same and kept[i] == byte(table + i)
         kept[i] = byte(table + i)
@@ -55,7 +57,7 @@ def prepare(table, number, tables):
     code = 0
     symbol = 0
     for length in range(1, 17):
-        shifts[number, length] = symbol - code
+        shifts[17 * number + length] = symbol - code
         for _ in range(kept[length - 1]):
             if (code + 1) >> length or (number < 3 and kept[SYMBOLS + symbol] > 11):
                 return False  # no code has only ones, and a DC symbol is only a size
@@ -63,7 +65,7 @@ def prepare(table, number, tables):
                 _enter(entries, base, code, length, kept[SYMBOLS + symbol])
             code += 1
             symbol += 1
-        limits[number, length] = code << (16 - length)
+        limits[17 * number + length] = code << (16 - length)
         code <<= 1
     if number >= 3:
         _join(entries, base)
@@ -111,16 +113,39 @@ def _join(entries, base):
 
 
 @helper
+def join_steps(number, tables):
+    """Write the used bits, and 16 times the advance, of all codes with their values that the looked-up bits contain.
+
+    The advance is LONGER if they do not contain the first code and its value.
+    """
+    made_of, entries, _, _, steps = tables
+    if made_of[number * (KEPT + 1) + KEPT] == 2:
+        return
+    base = number << LOOK
+    for i in range(1 << LOOK):
+        used = step = 0
+        while step < BEYOND:
+            entry = entries[base + ((i << used) & ((1 << LOOK) - 1))]
+            alone, more = (entry >> ALONE) & 63, (entry >> STEP) & 255
+            if entry & 63 == 0 or used + alone > LOOK:
+                break
+            used += alone
+            step += more if more == BEYOND and alone == entry & 63 else ((entry >> ZEROS) & 15) + 1
+        steps[base - (3 << LOOK) + i] = (step if used else LONGER) << 4 | used
+    made_of[number * (KEPT + 1) + KEPT] = 2
+
+
+@helper
 def long_code(bits, number, tables):
     """Return the entry of a code of more than LOOK bits, or 0."""
-    made_of, _, limits, shifts = tables
+    made_of, _, limits, shifts, _ = tables
     ahead = np.int64(bits >> np.uint64(48))
     for length in range(LOOK + 1, 17):
-        if ahead < limits[number, length]:
-            place = (ahead >> (16 - length)) + shifts[number, length]
+        if ahead < limits[17 * number + length]:
+            place = (ahead >> (16 - length)) + shifts[17 * number + length]
             if place < 0 or place > 255:
                 return 0
-            symbol = made_of[number, SYMBOLS + place]
+            symbol = made_of[number * (KEPT + 1) + SYMBOLS + place]
             return (symbol & 15) << FIRST | length << ALONE | (symbol >> 4) << ZEROS
     return 0
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from penstock.image.jpeg.kernels import ACROSS, COMPONENTS, DOWN, HEIGHT, WIDTH
+from penstock.image.jpeg.kernels import ACROSS, COMPONENTS, DOWN, HEIGHT
 from penstock.image.jpeg.kernels.planes import MARGIN, layout
 from penstock.image.kernels.instructions import F32, I8, I16, I32, Code, vector_step
 from penstock.native.kernel import helper
@@ -96,13 +96,16 @@ packed = vector_step(_packed, "aiai")
 
 
 @helper
-def row_of_pixels(header, samples, y, rgbx):
-    """Write row `y` as red, green, blue and an unused fourth byte. `rgbx` has room for PIXELS more than the width."""
+def row_of_pixels(header, samples, y, left, right, rgbx):
+    """Write columns `left` to `right` of row `y`, at their places, as red, green, blue and an unused fourth byte.
+
+    `rgbx` has room for PIXELS more than the width.
+    """
     _, _, stride, colour_stride, plane, colour_plane = layout(header)
-    width = header[WIDTH]
+    left -= left % 2
     luma = y * stride + MARGIN
     if header[COMPONENTS] == 1:
-        for x in range(width):
+        for x in range(left, right):
             value = samples[np.uint64(luma + x)]
             for c in range(3):
                 rgbx[np.uint64(4 * x + c)] = value
@@ -114,11 +117,11 @@ def row_of_pixels(header, samples, y, rgbx):
     cb_near, cb_far = plane + MARGIN + near * colour_stride, plane + MARGIN + far * colour_stride
     cr_near, cr_far = cb_near + colour_plane, cb_far + colour_plane
     if header[ACROSS] == 1:
-        for x in range(0, width, PIXELS):
+        for x in range(left, right, PIXELS):
             colour_full(samples, luma + x, cb_near + x, cr_near + x, rgbx, 4 * x)
         return
     even, odd = (8, 7) if header[DOWN] == 2 else (4, 8)
-    for x in range(0, width, PIXELS):
+    for x in range(left, right, PIXELS):
         h = x >> 1
         colour_half(samples, luma + x, cb_near + h, cb_far + h, cr_near + h, cr_far + h, even, odd, rgbx, 4 * x)
 

@@ -1,7 +1,6 @@
 """Decoding of a file to samples: the planes of luma and colour, in whole blocks, with a margin around each row.
 
-The module also has the blocks of a unit, the restarts between units, and the inverse DCT. The DCT is libjpeg's fast
-integer one, with the 16-bit integers of libjpeg-turbo's vector code.
+The module also has the blocks of a unit, and the restarts between units.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from penstock.image.jpeg.kernels import (
     DC,
     DOWN,
     HEIGHT,
+    LOOK,
     QUANT,
     RESTART,
     SCAN,
@@ -25,19 +25,20 @@ from penstock.image.jpeg.kernels import (
 from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill, signed
 from penstock.image.jpeg.kernels.codes import (
     ALONE,
+    BEYOND,
     FIRST,
     LAST,
-    LOOK,
     LOOKS,
     STEP,
     ZEROS,
     difference,
+    join_steps,
     long_code,
-    new_tables,
     prepare,
+    tables_in,
 )
+from penstock.image.jpeg.kernels.dct import SAMPLES, WIDE, accurate_idct, fast_idct
 from penstock.image.jpeg.kernels.headers import EOI
-from penstock.image.kernels.instructions import I8, Code, vector_step
 from penstock.native.kernel import helper, maker
 
 MOST_BLOCKS = 6  # blocks per unit
@@ -93,65 +94,11 @@ def before_unit(at, end, bits, count, missing, header, before, restarts):
     return at, bits, count, missing, True
 
 
-WIDE = 2  # blocks in one vector: 16 lanes of 16 bits fill an AVX2 register
-SAMPLES = 8 * WIDE
-
-
-def _transposed(code: Code, rows: list[Any]) -> list[Any]:
-    """Return each block's 8 × 8 values with rows and columns exchanged. Blocks stay in their own 8 lanes."""
-    for step in (1, 2, 4):  # exchange the off-diagonal blocks of `step` rows and columns
-        upper = [lane if not lane & step else SAMPLES + lane - step for lane in range(SAMPLES)]
-        lower = [lane + step if not lane & step else SAMPLES + lane for lane in range(SAMPLES)]
-        for i in (i for i in range(8) if not i & step):
-            top, bottom = rows[i], rows[i + step]
-            rows[i], rows[i + step] = code.shuffled(top, bottom, upper), code.shuffled(top, bottom, lower)
-    return rows
-
-
-def _dct_pass(code: Code, v: list[Any]) -> list[Any]:
-    """Run one dimension of the transform of Arai, Agui and Nakajima, like jidctfst."""
-    add, sub = code.builder.add, code.builder.sub
-
-    def times(vector: Any, factor: int) -> Any:
-        """(vector * factor) >> 8, where 256 stands for 1."""
-        return code.high_product(code.builder.shl(vector, code.all(2, vector)), factor << 6)
-
-    even, odd = add(v[0], v[4]), sub(v[0], v[4])
-    outer = add(v[2], v[6])
-    inner = sub(times(sub(v[2], v[6]), 362), outer)
-    a0, a3, a1, a2 = add(even, outer), sub(even, outer), add(odd, inner), sub(odd, inner)
-    z13, z10, z11, z12 = add(v[5], v[3]), sub(v[5], v[3]), add(v[1], v[7]), sub(v[1], v[7])
-    b7 = add(z11, z13)
-    z5 = times(add(z10, z12), 473)
-    b6 = sub(add(sub(times(z10, -413), z10), z5), b7)
-    b5 = sub(times(sub(z11, z13), 362), b6)
-    b4 = add(sub(times(z12, 277), z5), b5)
-    return [add(a0, b7), add(a1, b6), add(a2, b5), sub(a3, b4), add(a3, b4), sub(a2, b5), sub(a1, b6), sub(a0, b7)]
-
-
-def _idct(code: Code) -> None:
-    builder = code.builder
-    _, at, _, quant_at, _, to, stride = code.args
-    rows = []
-    for i in range(8):
-        factors = code.load(code.at(2, code.offset(quant_at, 8 * i)), 8)
-        row = code.load(code.at(0, code.offset(at, SAMPLES * i)), SAMPLES)
-        rows.append(builder.mul(row, code.both(factors, factors)))
-    rows = _transposed(code, _dct_pass(code, _transposed(code, _dct_pass(code, rows))))
-    for row in rows:
-        shifted = code.clamped(builder.ashr(row, code.all(5, row)), -128, 127)
-        code.store(code.narrowed(builder.add(shifted, code.all(128, shifted)), I8), code.at(4, to))
-        to = builder.add(to, stride)
-
-
-idct = vector_step(_idct, "aiaiaii")
-"""idct(coefficients, at, factors, factors_at, samples, to, stride): `WIDE` blocks beside each other."""
-
-
 MARGIN = 32  # samples that vector steps may access on either side of a row
 
 _SHORT = np.uint64(64 - LOOK)
-_63 = np.uint64(63)
+_AC = np.uint64(3 << LOOK)  # the first table of codes after a block's first coefficient
+_FOUR, _15, _63 = np.uint64(4), np.uint64(15), np.uint64(63)
 
 
 def _along_diagonals(cell: tuple[int, int]) -> tuple[int, int]:
@@ -195,9 +142,12 @@ def room(header):
 
 
 @maker
-def new_work(in_row):
-    """Return working memory of `decode_planes`, for up to `in_row` coefficients in a row of units."""
-    return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
+def new_work(in_row, memory):
+    """Return working memory of `decode_planes`, for up to `in_row` coefficients in a row of units.
+
+    `memory` is that of `tables_in`.
+    """
+    return tables_in(memory), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
 
 
 @helper
@@ -216,13 +166,15 @@ def share_tables(header, used):
 
 
 @helper
-def make_tables(start, header, tables, factors, used):
+def make_tables(start, header, tables, factors, used, accurate):
     """Compute the factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
     share_tables(header, used)
     for i in range(header[COMPONENTS]):
         for k in range(64):
-            scaled = byte(start + header[QUANT + i] + k) * _SCALES[NATURAL[k]]
-            factors[i * 64 + NATURAL[k]] = (scaled + (1 << 11)) >> 12
+            factor = byte(start + header[QUANT + i] + k)
+            if not accurate:
+                factor = (factor * _SCALES[NATURAL[k]] + (1 << 11)) >> 12
+            factors[i * 64 + NATURAL[k]] = factor
         for kind in range(2):
             column = AC if kind else DC
             number = 3 * kind + i
@@ -232,54 +184,125 @@ def make_tables(start, header, tables, factors, used):
 
 
 @helper
-def _transform(header, unit_y, only_luma, coefficients, factors, samples):
-    """Compute the samples of a row of units."""
+def _idct(accurate, coefficients, at, factors, number, samples, to, stride):
+    if accurate:
+        accurate_idct(coefficients, at, factors, number, samples, to, stride)
+    else:
+        fast_idct(coefficients, at, factors, number, samples, to, stride)
+
+
+@helper
+def _transform(header, unit_y, window, only_luma, accurate, work, samples):
+    """Compute the samples of a row of units, of the columns that the window needs."""
     blocks, colour_blocks, stride, colour_stride, plane, colour_plane = layout(header)
+    _, factors, coefficients, _ = work
+    _, _, left, right = window
     down = header[DOWN]
     for v in range(down):
         to = (unit_y * down + v) * 8 * stride + MARGIN
-        for i in range(0, blocks, WIDE):
-            idct(coefficients, (v * blocks + i) * 64, factors, 0, samples, to + i * 8, stride)
+        for i in range(left // SAMPLES * WIDE, min(blocks, (right + 7) // 8), WIDE):
+            _idct(accurate, coefficients, (v * blocks + i) * 64, factors, 0, samples, to + i * 8, stride)
     if only_luma:
         return
-    width = (header[WIDTH] + header[ACROSS] - 1) // header[ACROSS]
+    across = header[ACROSS]
+    width = (header[WIDTH] + across - 1) // across
+    first, last = max(left // across - 1, 0) // SAMPLES * WIDE, min((right // across + 9) // 8, colour_blocks)
     for c in range(header[COMPONENTS] - 1):
         to = plane + c * colour_plane + unit_y * 8 * colour_stride + MARGIN
         begin = (down * blocks + c * colour_blocks) * 64
-        for i in range(0, colour_blocks, WIDE):
-            idct(coefficients, begin + i * 64, factors, (c + 1) * 64, samples, to + i * 8, colour_stride)
+        for i in range(first, last, WIDE):
+            _idct(accurate, coefficients, begin + i * 64, factors, (c + 1) * 64, samples, to + i * 8, colour_stride)
         for i in range(8):  # the edges of a row are repeated beyond it
             samples[to + i * colour_stride - 1] = samples[to + i * colour_stride]
             samples[to + i * colour_stride + width] = samples[to + i * colour_stride + width - 1]
 
 
 @helper
-def decode_planes(start, size, header, work, samples, only_luma, top, bottom):
+def _skip(at, end, bits, count, missing, number, tables):
+    """Read a block's coefficients after the first one. Return the reader's state, and False if one is invalid."""
+    _, entries, _, _, steps = tables
+    base = np.uint64(number << LOOK)
+    k: Any = 1
+    while k < 64:
+        at, bits, count, missing = fill(at, end, bits, count, missing)
+        for _ in range(LOOKS):
+            held = bits
+            step = np.uint64(steps[base - _AC + (bits >> _SHORT)])
+            n = step & _15
+            k += np.int64(step >> _FOUR)
+            bits <<= n
+            count -= n
+            if k > 63:
+                break
+        if k == 64 or BEYOND <= k < BEYOND + 64:
+            break
+        if k < 64:
+            continue
+        # The looked-up bits have a longer code, or the block ends between them.
+        k -= np.int64(step >> _FOUR)
+        at, bits, count, missing = fill(at, end, held, count + n, missing)
+        entry = entries[base + (bits >> _SHORT)]
+        if entry == 0:
+            entry = long_code(bits, number, tables)
+            if entry == 0:
+                return at, bits, count, missing, False
+        whole, run = entry & 63, (entry >> ZEROS) & 15
+        n = np.uint64((entry >> ALONE) & 63) + np.uint64(0 if whole else entry >> FIRST)
+        bits <<= n
+        count -= n
+        k += run + 1 if whole or entry >> FIRST or run == 15 else BEYOND
+    return at, bits, count, missing, True
+
+
+@helper
+def decode_planes(
+    start,
+    size,
+    header,
+    work,
+    samples,
+    only_luma,
+    window,
+    accurate,
+):
     """Decode a file of `size` bytes at `start` into `samples`. Return True if all of it was valid.
 
-    `work` is the result of `new_work`, and `samples` has the size from `room`. Only blocks for rows `top` to `bottom`
-    of the image are transformed.
+    `work` is the result of `new_work`, and `samples` has the size from `room`. All codes are read, but only blocks for
+    the `window` are transformed: it has the first row and the end of the rows, then those of the columns.
     """
+    top, bottom, left, right = window
     across, down = header[ACROSS], header[DOWN]
     blocks, colour_blocks, _, _, _, _ = layout(header)
     in_row, in_picture = room(header)
     tables, factors, coefficients, numbers = work
     used, components, begins, steps, before, restarts = numbers
-    if in_row > coefficients.size or in_picture > samples.size or not make_tables(start, header, tables, factors, used):
+    if (
+        in_row > coefficients.size
+        or in_picture > samples.size
+        or not make_tables(start, header, tables, factors, used, accurate)
+    ):
         return False
+    part = bottom - top < header[HEIGHT] or right - left < header[WIDTH] or only_luma
+    if part:
+        for i in range(header[COMPONENTS]):
+            join_steps(used[3 + i], tables)
     entries = tables[1]
     in_unit = lay_out_unit(header, blocks, colour_blocks, numbers)
     at = start + header[SCAN]
     end = start + size
     bits = count = missing = ZERO
     for unit_y in range((header[HEIGHT] + 8 * down - 1) // (8 * down)):
-        for i in range(in_row):
-            coefficients[i] = 0
+        # Interpolated colour needs one more sample, which is two rows or columns of the image.
+        row_needed = unit_y * 8 * down < bottom + 2 and (unit_y + 1) * 8 * down > top - 2
+        if row_needed:
+            for i in range(in_row):
+                coefficients[i] = 0
         for unit_x in range((header[WIDTH] + 8 * across - 1) // (8 * across)):
             if header[RESTART]:
                 at, bits, count, missing, fine = before_unit(at, end, bits, count, missing, header, before, restarts)
                 if not fine:
                     return False
+            needed = row_needed and unit_x * 8 * across < right + 2 and (unit_x + 1) * 8 * across > left - 2
             for b in range(in_unit):
                 component = components[b]
                 block = begins[b] + unit_x * steps[b]
@@ -293,8 +316,13 @@ def decode_planes(start, size, header, work, samples, only_luma, top, bottom):
                         return False
                 value, bits, count = difference(entry, bits, count)
                 before[component] += value
-                coefficients[np.uint64(place)] = before[component]
                 number = used[3 + component]
+                if not needed or (only_luma and component):
+                    at, bits, count, missing, fine = _skip(at, end, bits, count, missing, number, tables)
+                    if not fine:
+                        return False
+                    continue
+                coefficients[np.uint64(place)] = before[component]
                 base = np.uint64(number << LOOK)
                 k = 1
                 while k < 64:
@@ -341,7 +369,6 @@ def decode_planes(start, size, header, work, samples, only_luma, top, bottom):
                         count += n - alone
         if count < missing:
             return False
-        # Interpolated colour needs one more sample, which is two rows of the image.
-        if unit_y * 8 * down < bottom + 2 and (unit_y + 1) * 8 * down > top - 2:
-            _transform(header, unit_y, only_luma, coefficients, factors, samples)
+        if row_needed:
+            _transform(header, unit_y, window, only_luma, accurate, work, samples)
     return at_marker(at, end, count, missing, EOI)
