@@ -43,9 +43,9 @@ class Job:
             except Exception as error:
                 self._entries.append(error)
                 break
-        self._images: list[Future[Any]] = []
+        self._images: deque[Future[Any]] = deque()  # that are not drawn
         if pool is not None and plan.source.data is None:
-            self._images = [pool.submit(plan.source.read, entry[0]) for entry in self._found()]
+            self._images.extend(pool.submit(plan.source.read, entry[0]) for entry in self._found())
         self._painting: list[Future[None]] = []
         self._batch: npt.NDArray[Any] | None = None  # of all results, if they have one shape
         self._results: list[Any] = []  # arrays; or values of transforms that run as written
@@ -66,12 +66,12 @@ class Job:
         """
         plan = self._plan
         planned_images: list[PlannedImage] = []
-        for number, entry in enumerate(self._entries):
+        for entry in self._entries:
             if isinstance(entry, Exception):
                 raise entry
             place, target = entry
             if plan.source.data is None:
-                image = self._images[number].result() if self._images else plan.source.read(place)
+                image = self._images.popleft().result() if self._images else plan.source.read(place)
             else:
                 image = plan.source.data[place]
             planned = plan.prefix.planned(image)
@@ -144,6 +144,9 @@ class Job:
         return collate(list(zip(values, self._targets, strict=True)))
 
 
+_AHEAD = 2  # batches whose pixels threads compute while the loop uses another one
+
+
 class AheadBatches:
     """Batches that threads compute ahead, with the random numbers of torch's workers.
 
@@ -157,11 +160,11 @@ class AheadBatches:
         self._done: deque[tuple[int, Job | Exception, Any]] = deque()
         self._states = states  # of each worker, after the last batch that was drawn
         self.states = list(states)  # after the last batch that was returned
-        self.read()
+        self._read(1)  # the threads finish the first batch before they begin the second one
 
-    def read(self) -> None:
-        """Begin to read the batches that the sampler has given."""
-        while self._drawn.ready:
+    def _read(self, most: int) -> None:
+        """Begin to read batches that the sampler has given, up to `most` batches at a time."""
+        while self._drawn.ready and len(self._waiting) + len(self._done) < most:
             found = self._drawn.ready.popleft()
             if isinstance(found, Exception):
                 self._waiting.append((-1, found))
@@ -169,11 +172,12 @@ class AheadBatches:
                 self._waiting.append((found[0], Job(self._plan, found[1], threads())))
 
     def __next__(self) -> Any:
-        self.read()
+        self._read(1)
         self._draw()
         if not self._done:
             raise StopIteration
         number, job, state = self._done.popleft()
+        self._read(_AHEAD)
         if number >= 0:
             self.states[number % len(self.states)] = state
         if isinstance(job, Exception):
