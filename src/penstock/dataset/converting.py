@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.dataset.base import Base, of_source
@@ -158,7 +160,8 @@ class Converting(Base):
         """Create a data set of the elements of a torch Dataset or IterableDataset.
 
         Tensors become numpy arrays, without gradients. bfloat16, which numpy does not have, becomes float32. A
-        map-style data set is read in one thread at a time, with `__getitems__` if it has it.
+        map-style data set is read in one thread at a time, with `__getitems__` if it has it. Kernels run the transforms
+        of torchvision that they recognise, with the same bits. `explain()` lists them.
 
         Args:
             dataset: The torch data set.
@@ -176,14 +179,23 @@ class Converting(Base):
             [10, 20, 30]
         """
         if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (Mapping, type)):
-            from penstock.sources.sequence import SequenceSource
-
-            return of_source(SequenceSource(dataset, "from_torch"))
+            return of_sequence(dataset, "from_torch")
         if isinstance(dataset, Iterable) and not isinstance(dataset, (Mapping, str, bytes)):
             return of_source(GeneratorSource(lambda: iter(dataset)))
         message = f"from_torch takes a torch Dataset or IterableDataset, got {type(dataset).__name__}."
         hint = "A map-style data set has __getitem__ and __len__, an iterable one __iter__."
         raise InvalidTypeError(message, hint=hint)
+
+
+def of_sequence(sequence: Any, name: str) -> Dataset:
+    """Return a data set of the items of a sequence. Kernels run the transforms of torchvision that they recognise."""
+    from penstock.sources.sequence import SequenceSource
+
+    source = SequenceSource(sequence, name)
+    if "torchvision" in sys.modules:  # a package above this one recognises its transforms
+        vision = import_module("penstock.torch.vision.own_code")
+        vars(source)["around"], vars(source)["report"] = vision.around(sequence)
+    return of_source(source)
 
 
 def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:

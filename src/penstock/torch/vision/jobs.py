@@ -43,9 +43,9 @@ class Job:
             except Exception as error:
                 self._entries.append(error)
                 break
-        self._images: deque[Future[Any]] = deque()  # that are not drawn
+        self._images: list[Future[Any]] = []
         if pool is not None and plan.source.data is None:
-            self._images.extend(pool.submit(plan.source.read, entry[0]) for entry in self._found())
+            self._images = [pool.submit(plan.source.read, entry[0]) for entry in self._found()]
         self._painting: list[Future[None]] = []
         self._batch: npt.NDArray[Any] | None = None  # of all results, if they have one shape
         self._results: list[Any] = []  # arrays; or values of transforms that run as written
@@ -66,12 +66,12 @@ class Job:
         """
         plan = self._plan
         planned_images: list[PlannedImage] = []
-        for entry in self._entries:
+        for number, entry in enumerate(self._entries):
             if isinstance(entry, Exception):
                 raise entry
             place, target = entry
             if plan.source.data is None:
-                image = self._images.popleft().result() if self._images else plan.source.read(place)
+                image = self._images[number].result() if self._images else plan.source.read(place)
             else:
                 image = plan.source.data[place]
             planned = plan.prefix.planned(image)

@@ -24,7 +24,7 @@ def open_image(path: Any) -> Any:
     runs in kernels, it takes the pixels without a copy.
 
     Args:
-        path: The path of the file, or a file object, which Pillow opens.
+        path: The path of the file, or a `BytesIO` with its content. Pillow opens other file objects.
 
     Returns:
         An image of Pillow.
@@ -57,7 +57,7 @@ def decoded_image(path: Any) -> Any:
 def decoded(path: Any) -> tuple[Pixels, bytes] | None:
     """Return the pixels of a JPEG as Pillow decodes it, and the content of the file; or None."""
     try:
-        content = Path(path).read_bytes()
+        content = path.getvalue() if type(path) is BytesIO else Path(path).read_bytes()
         block, most = JpegBlock([content]), _PILLOW.MAX_IMAGE_PIXELS  # of which more make Pillow warn
         if block.taken()[0] and (most is None or block.shapes()[0, :2].prod() <= most):
             return decode_jpeg(content, 3, dct_method="INTEGER_ACCURATE"), content
