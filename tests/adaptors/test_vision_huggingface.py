@@ -22,7 +22,7 @@ from tests.adaptors.test_vision_own_code import kernel_calls
 from torch.utils import data
 
 from penstock.torch import DataLoader, open_image
-from penstock.torch.vision import own_code
+from penstock.torch.vision import opened, own_code
 from penstock.torch.vision.huggingface import decoder_of
 from penstock.torch.vision.own_code import plan_of
 
@@ -79,13 +79,17 @@ def test_transforms_of_images(folder, make, workers, monkeypatch):
     assert plan
     assert "Decoding of the column 'image': in kernels." in report
     assert report in DataLoader(dataset).explain()
-    before = vars(dataset.features["image"]).copy()
+    feature = dataset.info.features["image"]
+    before = vars(feature).copy()
     assert_equal(dataset, 1, num_workers=workers)
-    assert vars(dataset.features["image"]) == before
+    assert vars(feature) == before
     assert type(GLOBAL) in (v1.Compose, made.v2.Compose)
-    found = kernel_calls(monkeypatch)
+    found, images = kernel_calls(monkeypatch), []
+    decode = opened.decoded
+    monkeypatch.setattr(opened, "decoded", lambda content: images.append(1) or decode(content))
     list(DataLoader(dataset, batch_size=5))
     assert len(found) == len(dataset)
+    assert len(images) == 12  # the other images are no JPEGs, or have other modes
 
 
 def test_functions_that_hold_no_transform(folder):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from penstock.dataset.base import Base, of_source
+from penstock.dataset.base import Base, of_sequence, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.sources.generator import GeneratorSource
 
@@ -185,17 +183,6 @@ class Converting(Base):
         message = f"from_torch takes a torch Dataset or IterableDataset, got {type(dataset).__name__}."
         hint = "A map-style data set has __getitem__ and __len__, an iterable one __iter__."
         raise InvalidTypeError(message, hint=hint)
-
-
-def of_sequence(sequence: Any, name: str) -> Dataset:
-    """Return a data set of the items of a sequence. Kernels run the transforms of torchvision that they recognise."""
-    from penstock.sources.sequence import SequenceSource
-
-    source = SequenceSource(sequence, name)
-    if "torchvision" in sys.modules:  # a package above this one recognises its transforms
-        vision = import_module("penstock.torch.vision.own_code")
-        vars(source)["around"], vars(source)["report"] = vision.around(sequence)
-    return of_source(source)
 
 
 def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:

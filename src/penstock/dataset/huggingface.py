@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.block.spec import TensorSpec
-from penstock.dataset.base import of_source
-from penstock.dataset.converting import of_sequence
+from penstock.dataset.base import of_sequence, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import decode_image, extract_jpeg_shape
 from penstock.plan.node import AUTOTUNE

@@ -29,8 +29,8 @@ def transforming(dataset: Any) -> list[Any]:
 
 def image_features(dataset: Any) -> list[tuple[str, Any]]:
     """Return the columns of images that are decoded, with their features."""
-    kind = import_module("datasets").Image
-    return [(name, each) for name, each in dataset.features.items() if type(each) is kind and each.decode]
+    kind, features = import_module("datasets").Image, dataset.info.features  # `dataset.features` is a copy
+    return [(name, each) for name, each in features.items() if type(each) is kind and each.decode]
 
 
 def decoder_of(feature: Any) -> Callable[..., Any] | None:

@@ -144,7 +144,7 @@ class Job:
         return collate(list(zip(values, self._targets, strict=True)))
 
 
-_AHEAD = 2  # batches whose pixels threads compute while the loop uses another one
+_AHEAD = 2  # batches with memory for their results: that of this `next`, and the following one
 
 
 class AheadBatches:
@@ -160,11 +160,11 @@ class AheadBatches:
         self._done: deque[tuple[int, Job | Exception, Any]] = deque()
         self._states = states  # of each worker, after the last batch that was drawn
         self.states = list(states)  # after the last batch that was returned
-        self._read(1)  # the threads finish the first batch before they begin the second one
+        self.read()
 
-    def _read(self, most: int) -> None:
-        """Begin to read batches that the sampler has given, up to `most` batches at a time."""
-        while self._drawn.ready and len(self._waiting) + len(self._done) < most:
+    def read(self) -> None:
+        """Begin to read the batches that the sampler has given."""
+        while self._drawn.ready:
             found = self._drawn.ready.popleft()
             if isinstance(found, Exception):
                 self._waiting.append((-1, found))
@@ -172,12 +172,11 @@ class AheadBatches:
                 self._waiting.append((found[0], Job(self._plan, found[1], threads())))
 
     def __next__(self) -> Any:
-        self._read(1)
+        self.read()
         self._draw()
         if not self._done:
             raise StopIteration
         number, job, state = self._done.popleft()
-        self._read(_AHEAD)
         if number >= 0:
             self.states[number % len(self.states)] = state
         if isinstance(job, Exception):
@@ -188,7 +187,7 @@ class AheadBatches:
         torch = import_module("torch")
         kept = torch.get_rng_state()
         try:
-            while self._waiting and (not self._done or self._is_read(self._waiting[0][1])):
+            while self._waiting and len(self._done) < _AHEAD and (not self._done or self._is_read(self._waiting[0][1])):
                 number, job = self._waiting.popleft()
                 state = None
                 if not isinstance(job, Exception):
