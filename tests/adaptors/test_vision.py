@@ -63,6 +63,8 @@ def states():
 def as_bits(value):
     if isinstance(value, torch.Tensor):
         return type(value), value.dtype, value.shape, value.stride(), value.contiguous().numpy().tobytes()
+    if isinstance(value, dict):
+        return {name: as_bits(each) for name, each in value.items()}
     return [as_bits(each) for each in value] if isinstance(value, list | tuple) else value
 
 

@@ -23,9 +23,11 @@ from torch.utils import data
 from torchvision import datasets, tv_tensors
 from torchvision.transforms import v2
 
+import penstock as ps
 from penstock.torch import DataLoader, open_image
 from penstock.torch.vision import own_code
 from penstock.torch.vision.own_code import OwnCode, plan_of
+from penstock.torch.vision.planned import Refused
 
 __all__ = ["folder", "pytestmark"]
 
@@ -566,3 +568,86 @@ def test_an_image_that_the_program_has_changed(folder, monkeypatch):
 
 def test_objects_that_are_no_data_sets():
     assert plan_of(types.SimpleNamespace(loader=None)) == (None, "")
+
+
+GLOBAL = made.composition(407)
+OTHER = v2.InterpolationMode.BICUBIC  # of a module of transforms, but no transform
+
+
+class WithGlobals(Mine):
+    """A transform in a global variable, and others in attributes of any name."""
+
+    def __getitem__(self, index):
+        image = open_image(self.paths[index])
+        return [GLOBAL(each) for each in (image, self.augment(image))], self.transforms(image), OTHER.value
+
+
+def test_transforms_in_globals_and_other_attributes(folder, monkeypatch):
+    dataset = WithGlobals(folder, None)
+    dataset.augment, dataset.mode = v2.RandomCrop(60, pad_if_needed=True), OTHER
+    dataset.transforms = v2.Compose([v2.CenterCrop(40), v2.ToImage()])
+    report = plan_of(dataset)[1]
+    assert "GLOBAL (function __getitem__, test_vision_own_code.py:" in report
+    assert "WithGlobals (function __getitem__, test_vision_own_code.py:" in report
+    found, kept = kernel_calls(monkeypatch), GLOBAL
+    for workers in (0, 2):
+        assert_equal(dataset, 2, num_workers=workers)
+        assert kept is GLOBAL
+    assert len(found) == 2 * 4 * len(dataset)
+
+
+def test_transforms_in_closures(folder, monkeypatch):
+    transform = made.composition(408)
+
+    class Local(Mine):
+        def __getitem__(self, index):
+            if index == 5:
+                _ = late  # has no value at first
+            return [transform(open_image(path)) for path in self.paths[index : index + 1]]
+
+    dataset = data.Subset(Local(folder, None), [0, 1, 2, 3])
+    kept, found = transform, kernel_calls(monkeypatch)
+    assert_equal(dataset, 3)
+    assert kept is transform
+    assert len(found) == 2 * 4
+    with pytest.raises(NameError):
+        list(DataLoader(Local(folder, None)))
+    assert kept is transform
+    late = v1.ToTensor()
+    assert_equal(Local(folder, None), 3)
+    transform = late
+    assert_equal(Local(folder, None), 4, num_workers=1, collate_fn=list)
+
+
+def test_from_torch(folder, monkeypatch):
+    found = kernel_calls(monkeypatch)
+    for dataset in (datasets.ImageFolder(folder, made.composition(409)), Mine(folder, made.composition(409))):
+        rows = ps.Dataset.from_torch(dataset)
+        assert "\n    v" in rows.explain()
+        seed(1)
+        wanted = [dataset[index] for index in range(len(dataset))]
+        after = states()
+        found.clear()
+        seed(1)
+        got = list(rows.iterator(executor="inline"))
+        assert len(found) == len(dataset)
+        assert states() == after
+        for one, other in zip(wanted, got, strict=True):
+            assert one[0].numpy().tobytes() == other[0].tobytes()
+            assert one[1] == other[1]
+        assert len(pickle.loads(pickle.dumps(rows))) == len(rows)
+        dataset.transform = v1.Compose([v1.CenterCrop(50), v1.ToTensor()])
+        assert rows[3][0].tobytes() == dataset[3][0].numpy().tobytes()
+    assert ps.Dataset.from_torch([1, 2]).explain().count("kernels") == 0
+
+
+def test_from_torch_with_other_versions(folder, monkeypatch):
+    monkeypatch.setattr(own_code, "check_versions", refuse)
+    rows = ps.Dataset.from_torch(datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(50), v1.ToTensor()])))
+    assert "The data set runs as written: no." in rows.explain()
+    assert rows[0][0].shape == (3, 50, 50)
+
+
+def refuse():
+    message = "no"
+    raise Refused(message)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.dataset.epochs import EPOCHS, new_number
@@ -111,6 +112,17 @@ class Base:
 def of_source(source: Any) -> Dataset:
     """Return a data set of the elements of a source."""
     return Base._of(Scan(source=source))
+
+
+def of_sequence(sequence: Any, name: str) -> Dataset:
+    """Return a data set of the items of a sequence. Kernels run the transforms of torchvision that they recognise."""
+    from penstock.sources.sequence import SequenceSource
+
+    source = SequenceSource(sequence, name)
+    if "torchvision" in sys.modules:  # a package above this one recognises its transforms
+        vision = import_module("penstock.torch.vision.own_code")
+        vars(source)["around"], vars(source)["report"] = vision.around(sequence)
+    return of_source(source)
 
 
 def inner(plan: Node) -> Dataset:

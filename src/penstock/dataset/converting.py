@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.dataset.base import Base, of_source
+from penstock.dataset.base import Base, of_sequence, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.sources.generator import GeneratorSource
 
@@ -158,7 +158,8 @@ class Converting(Base):
         """Create a data set of the elements of a torch Dataset or IterableDataset.
 
         Tensors become numpy arrays, without gradients. bfloat16, which numpy does not have, becomes float32. A
-        map-style data set is read in one thread at a time, with `__getitems__` if it has it.
+        map-style data set is read in one thread at a time, with `__getitems__` if it has it. Kernels run the transforms
+        of torchvision that they recognise, with the same bits. `explain()` lists them.
 
         Args:
             dataset: The torch data set.
@@ -176,9 +177,7 @@ class Converting(Base):
             [10, 20, 30]
         """
         if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (Mapping, type)):
-            from penstock.sources.sequence import SequenceSource
-
-            return of_source(SequenceSource(dataset, "from_torch"))
+            return of_sequence(dataset, "from_torch")
         if isinstance(dataset, Iterable) and not isinstance(dataset, (Mapping, str, bytes)):
             return of_source(GeneratorSource(lambda: iter(dataset)))
         message = f"from_torch takes a torch Dataset or IterableDataset, got {type(dataset).__name__}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.block.spec import TensorSpec
-from penstock.dataset.base import of_source
+from penstock.dataset.base import of_sequence, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import decode_image, extract_jpeg_shape
 from penstock.plan.node import AUTOTUNE
@@ -17,7 +17,6 @@ from penstock.sources.arrow_pieces import as_columns
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.huggingface import StreamSource, in_format, is_feature, plain_columns
 from penstock.sources.huggingface import contents as _contents  # the name counts for fingerprints of what decodes
-from penstock.sources.sequence import SequenceSource
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -36,7 +35,7 @@ def from_huggingface(
     table = getattr(getattr(dataset, "data", None), "table", None)
     if table is not None and hasattr(dataset, "features"):
         if dataset.format["type"] == "custom":  # set_transform: the transform runs only when a row is read
-            return of_source(SequenceSource(dataset, "from_huggingface"))
+            return of_sequence(dataset, "from_huggingface")
         return _of_table(dataset, table, columns, fill_null, decode)
     if hasattr(dataset, "with_format") and hasattr(dataset, "features") and isinstance(dataset, Iterable):
         return _of_stream(dataset, columns, fill_null, decode)

@@ -102,6 +102,7 @@ def stages(plan: Node, options: Options) -> list[str]:
     while waiting:
         node = waiting.pop()
         rows.append(f"{node.label}: {how(node, options)}")
+        rows += [f"  {line}" for line in getattr(getattr(node, "source", None), "report", "").splitlines()]
         if isinstance(node, Distribute):
             rows.extend(_who_makes(node, options))
             continue

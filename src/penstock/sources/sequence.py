@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class SequenceSource(FetchedSource):
 
     sequence: Any
     name: str = "from_sequence"
+    around: ClassVar[Any] = nullcontext  # a context for each fetch
+    report: ClassVar[str] = ""  # how the elements are computed
 
     @property
     def calls(self) -> bool:
@@ -53,7 +56,7 @@ class SequenceSource(FetchedSource):
 
     def fetch(self, indices: Sequence[int]) -> list[Block | Exception]:
         kind = self._kind
-        with kind.lock:
+        with kind.lock, self.around():
             if kind.same.expected is None and indices[0]:
                 self._learn(indices[0])
             builder = BlockBuilder(kind.same.structure)

@@ -65,7 +65,7 @@ def data_loader_type() -> type:
 
         Kernels compute the images of torchvision's data sets, with the random numbers and the bits of torchvision. If
         kernels run all transforms, threads replace the worker processes. The code of your own data sets runs as
-        written: kernels run their attribute `transform`, and decode images that `open_image` opens.
+        written: kernels run the transforms that it calls, and decode images that `open_image` opens.
 
         `state_dict()` and `load_state_dict()` continue after the last batch, as torchdata's StatefulDataLoader.
         `explain()` reports which workers run, and which transforms run in kernels.

@@ -182,6 +182,9 @@ class Job:
         return collate(list(zip(values, self._targets, strict=True)))
 
 
+_AHEAD = 2  # batches with memory for their results: that of this `next`, and the following one
+
+
 class AheadBatches:
     """Batches that threads compute ahead, with the random numbers of torch's workers.
 
@@ -234,7 +237,7 @@ class AheadBatches:
         torch = import_module("torch")
         kept = torch.get_rng_state()
         try:
-            while self._waiting and (not self._done or self._is_read(self._waiting[0][1])):
+            while self._waiting and len(self._done) < _AHEAD and (not self._done or self._is_read(self._waiting[0][1])):
                 self._done.append(self._drawn_batch(*self._waiting.popleft()))
         finally:
             torch.set_rng_state(kept)

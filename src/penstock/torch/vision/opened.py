@@ -23,7 +23,7 @@ def open_image(path: Any) -> Any:
     runs in kernels, it takes the pixels without a copy.
 
     Args:
-        path: The path of the file, or a file object, which Pillow opens.
+        path: The path of the file, or a `BytesIO` with its content. Pillow opens other file objects.
 
     Returns:
         An image of Pillow.
@@ -63,7 +63,7 @@ def decoded(path: Any) -> tuple[Pixels, bytes] | None:
 def _read(path: Any) -> tuple[JpegBlock, bytes] | None:
     """Return a JPEG for the kernel, and the content of the file; or None."""
     try:
-        content = Path(path).read_bytes()
+        content = path.getvalue() if type(path) is BytesIO else Path(path).read_bytes()
         block, most = JpegBlock([content]), _PILLOW.MAX_IMAGE_PIXELS  # of which more make Pillow warn
         if block.taken()[0] and (most is None or block.shapes()[0, :2].prod() <= most):
             return block, content

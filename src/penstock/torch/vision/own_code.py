@@ -1,21 +1,23 @@
-"""Data sets whose own code runs: kernels take the place of their transforms and of torchvision's loader.
+"""Data sets whose own code runs: kernels take the place of their transforms and of their decoders.
 
-During a batch, the attributes `transform`, `transforms` and `loader` of a data set hold other objects, which give the
-same results and use the same random numbers.
+During a batch, the variables that hold transforms and decoders hold other objects, which give the same results and use
+the same random numbers. These are attributes of the data set, and globals and closures of its `__getitem__`.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
+from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from penstock.store.content_key.made_of import function_text
+from penstock.torch.vision.huggingface import decoder_of, image_features, is_huggingface, transforming
 from penstock.torch.vision.plan import SIZES, Plan, Prefix, check_versions, recognised
 from penstock.torch.vision.planned import Pixels, Refused
 from penstock.torch.vision.settings import TransformSettings
@@ -25,12 +27,45 @@ _NAMES = ("transform", "transforms", "loader")
 
 
 class Attribute(NamedTuple):
-    """An attribute of a data set, and the object that replaces its value, or None."""
+    """A variable that holds a transform or a decoder, and the object that replaces its value, or None.
+
+    `owner` is a data set, a feature of Hugging Face, or a module or a cell with a variable of `function`.
+    """
 
     owner: Any
     name: str
-    value: Any
+    value: Any  # None if the variable does not exist
+    function: Any = None
     replacement: Any = None
+
+    def holds(self, value: Any) -> bool:
+        return _namespace(self.owner).get(self.name) is value
+
+    def set(self, value: Any) -> None:
+        if value is None:
+            del _namespace(self.owner)[self.name]
+        else:
+            _namespace(self.owner)[self.name] = value
+
+
+class _Cell:
+    """The variable of a closure, as a namespace."""
+
+    def __init__(self, cell: CellType) -> None:
+        self._cell = cell
+
+    def get(self, _: str) -> Any:
+        try:
+            return self._cell.cell_contents
+        except ValueError:  # the variable has no value yet
+            return None
+
+    def __setitem__(self, _: str, value: Any) -> None:
+        self._cell.cell_contents = value
+
+
+def _namespace(owner: Any) -> Any:
+    return _Cell(owner) if type(owner) is CellType else getattr(owner, "__dict__", {})
 
 
 class OwnCode:
@@ -58,28 +93,40 @@ class OwnCode:
 
     def _replacement(self, attribute: Attribute) -> Any:
         value, key = attribute.value, id(attribute.value)
+        if value is None:
+            return self._decoder(attribute)
         if key not in self._known:
-            make = {"transform": self._transform, "transforms": self._pair, "loader": self._loader}[attribute.name]
-            self._known[key] = make(value, attribute.owner)
+            make = {"transforms": self._pair, "loader": self._loader}.get(attribute.name, self._transform)
+            self._known[key] = make(value, attribute)
         return self._known[key]
 
-    def _transform(self, transform: Any, owner: Any) -> Any:
-        kernels = KernelTransform(transform)
-        read_by: Any = getattr(type(owner), "__getitem__", None)
-        self.report.append(f"{type(owner).__qualname__} ({function_text(read_by)}):")
+    def _decoder(self, attribute: Attribute) -> Any:
+        found = decoder_of(attribute.owner)
+        way = "as written, because simplejpeg is not installed" if found is None else "in kernels"
+        self.report.append(f"Decoding of the column {attribute.function!r}: {way}.")
+        return found
+
+    def _transform(self, transform: Any, attribute: Attribute) -> Any:
+        kernels, owner = KernelTransform(transform), attribute.owner
+        name, used_by = type(owner).__qualname__, getattr(type(owner), "__getitem__", None)
+        if attribute.function is not None:
+            name, used_by = attribute.name, attribute.function
+        self.report.append(f"{name} ({function_text(used_by)}):")  # type: ignore[arg-type]
         self.report += kernels.report
         if not kernels.ways:
             return None
         self._kernels.append(kernels)
         return kernels.like()
 
-    def _pair(self, transforms: Any, owner: Any) -> Any:
+    def _pair(self, transforms: Any, attribute: Attribute) -> Any:
         """Return a StandardTransform with the replaced transform."""
+        if _is_transform(transforms):
+            return self._transform(transforms, attribute)
         kind = import_module("torchvision.datasets.vision").StandardTransform
         replaced = self._known.get(id(transforms.transform)) if type(transforms) is kind else None
         return None if replaced is None else kind(replaced, transforms.target_transform)
 
-    def _loader(self, loader: Any, owner: Any) -> Any:
+    def _loader(self, loader: Any, _: Attribute) -> Any:
         torchvision, folder = import_module("torchvision"), import_module("torchvision.datasets.folder")
         if loader is not folder.default_loader or torchvision.get_image_backend() != "PIL":
             return None
@@ -103,16 +150,16 @@ class OwnCode:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Replace the attributes. Several threads may do so at the same time."""
-        mine = [each for each in self._replaced if vars(each.owner).get(each.name) is each.value]
+        """Replace the values. Several threads may do so at the same time."""
+        mine = [each for each in self._replaced if each.holds(each.value)]
         for each in mine:
-            vars(each.owner)[each.name] = each.replacement
+            each.set(each.replacement)
         try:
             yield
         finally:
             for each in mine:
-                if vars(each.owner).get(each.name) is each.replacement:
-                    vars(each.owner)[each.name] = each.value
+                if each.holds(each.replacement):
+                    each.set(each.value)
 
 
 class KernelTransform:
@@ -178,6 +225,16 @@ def plan_of(dataset: Any) -> tuple[Plan | OwnCode | None, str]:
     return plan if isinstance(plan, Plan) or plan else None, "\n".join(plan.report)
 
 
+def around(dataset: Any) -> tuple[Callable[[], AbstractContextManager[None]], str]:
+    """Return a function that puts kernels in place while a data set is read, and a report of what runs in kernels."""
+    try:
+        check_versions()
+    except Refused as why:
+        return nullcontext, f"The data set runs as written: {why}."
+    found = OwnCode(dataset, "")
+    return found.in_place, "\n".join(found.report)
+
+
 def _pixels(image: Any) -> Pixels:
     """Return the pixels of an image of Pillow.
 
@@ -194,15 +251,55 @@ def _pixels(image: Any) -> Pixels:
 
 
 def _attributes(dataset: Any) -> list[Attribute]:
-    """Return the attributes that may be replaced, of a data set and of the data sets inside it."""
-    kind, owners, known = import_module("torch.utils.data").Dataset, [dataset], {id(dataset)}
+    """Return the variables that may be replaced, of a data set, its functions and the data sets inside it."""
+    owners, known = [dataset], {id(dataset)}
     found: list[Attribute] = []
     for owner in owners:  # the list grows
         held = getattr(owner, "__dict__", {})
-        found += [Attribute(owner, name, held[name]) for name in _NAMES if held.get(name) is not None]
-        for value in held.values():
-            for each in value if type(value) is list and value and isinstance(value[0], kind) else [value]:
-                if isinstance(each, kind) and id(each) not in known:
-                    owners.append(each)
-                    known.add(id(each))
+        names = [*_NAMES, *(name for name, value in held.items() if name not in _NAMES and _is_transform(value))]
+        found += [Attribute(owner, name, held[name]) for name in names if held.get(name) is not None]
+        found += _used(owner if isinstance(owner, FunctionType) else _called(type(owner)))
+        lists = [value if type(value) is list and value else [value] for value in held.values()]
+        inside = [each for items in lists if _is_dataset(items[0]) for each in items]
+        if is_huggingface(owner):
+            found += [Attribute(each, "decode_example", None, column) for column, each in image_features(owner)]
+            inside = transforming(owner)
+        for each in inside:
+            if id(each) not in known:
+                owners.append(each)
+                known.add(id(each))
+    return found
+
+
+def _is_dataset(value: Any) -> bool:
+    return isinstance(value, import_module("torch.utils.data").Dataset) or is_huggingface(value)
+
+
+def _is_transform(value: Any) -> bool:
+    return callable(value) and type(value).__module__.startswith("torchvision.transforms.")
+
+
+def _called(kind: type) -> Any:
+    return getattr(kind, "__getitem__", None) or getattr(kind, "__call__", None)  # noqa: B004 - its function
+
+
+def _used(function: Any) -> list[Attribute]:
+    """Return the globals and closures of a function that hold transforms of torchvision."""
+    if not isinstance(function, FunctionType):
+        return []
+    names, cells = function.__code__.co_freevars, function.__closure__ or ()
+    found = [Attribute(cell, name, _Cell(cell).get(name), function) for name, cell in zip(names, cells, strict=True)]
+    module = sys.modules.get(function.__module__)
+    if module is not None and vars(module) is function.__globals__:
+        names = tuple(_global_names(function.__code__))
+        found += [Attribute(module, name, function.__globals__.get(name), function) for name in names]
+    return [each for each in found if _is_transform(each.value)]
+
+
+def _global_names(code: CodeType) -> dict[str, None]:
+    """Return the names in a function and in the functions inside it, in order."""
+    found = dict.fromkeys(code.co_names)
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            found |= _global_names(each)
     return found

@@ -200,10 +200,10 @@ def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tup
     report: list[str] = []
     tested = True
     with _own_states():
-        trials = [_Trial(shape, seed) for seed, shape in enumerate(shapes)]
         for taken, transform in enumerate(transforms):
             try:
                 step = step_of(transform, tensor=prefix.like is not None)
+                trials = trials or [_Trial(shape, seed) for seed, shape in enumerate(shapes)]
                 last = entry_of(transform).last
                 late = any(entry_of(each).last > last for each in transforms[:taken])
                 if step and any(entry_of(each).several for each in transforms[:taken]):
