@@ -159,8 +159,8 @@ class Converting(Base):
 
         Tensors become numpy arrays, without gradients. bfloat16, which numpy does not have, becomes float32. A
         map-style data set is read in one thread at a time, with `__getitems__` if it has it. Kernels run the transforms
-        of torchvision that they recognise, with the same bits. `explain()` lists them. The pipeline does not seed random
-        numbers that the torch data set uses.
+        of torchvision that they recognise, with the same bits. `explain()` lists them. The pipeline does not seed
+        random numbers that the torch data set uses.
 
         Args:
             dataset: The torch data set.

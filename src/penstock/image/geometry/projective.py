@@ -142,13 +142,12 @@ def check_transform(
 ) -> reference.ProjectiveTransform:
     """Return the transform of images of this shape and dtype to `size`.
 
+    Raises InvalidArgumentError for sides or choices that are not supported, and for numbers that are not finite.
+
     >>> row = np.array([1, 0, 0, 0, 1, 0, 0, 0])
     >>> sampling = PixelSampling("nearest", "Reflect", 0)
     >>> check_transform("transform", (2, 2, 1), np.dtype(np.uint8), row, sampling, (2, 2))[1:]
     (1, False, np.uint8(0))
-
-    Raises:
-        InvalidArgumentError: sides or choices that are not supported, or numbers that are not finite.
     """
     interpolation, fill_mode = (name.lower() if isinstance(name, str) else name for name in sampling[:2])
     check_choice(op, "interpolation", interpolation, INTERPOLATIONS)

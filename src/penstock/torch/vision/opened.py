@@ -87,11 +87,7 @@ class CodedImage:
         self.shape = (*block.shapes()[0, :2].tolist(), 3)
 
     def part(self, top: int, left: int, height: int, width: int) -> Pixels:
-        """Return a part of the image. The codes of the whole file are read.
-
-        Raises:
-            Exception: The error of Pillow, if the file is damaged in any place.
-        """
+        """Return a part of the image. All codes are read; damage anywhere raises Pillow's error."""
         found = _part(self._block, (top, left, height, width))
         return self._load()[top : top + height, left : left + width] if found is None else found
 
