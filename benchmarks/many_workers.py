@@ -139,7 +139,8 @@ def examples(workers: int) -> Any:
 def sleeping_parser(sleeps: Sleeps) -> None:
     from penstock.io import batch
 
-    def run(kernel: Any, buffers: Any, which: Any, starts: Any, lengths: Any, tables: Any, output: Any) -> int:
+    def run(kernel: Any, records: Any, tables: Any, output: Any) -> int:
+        starts = records[3]
         sleeps.call(len(starts), output.floats)
         return len(starts)
 
