@@ -121,11 +121,11 @@ def test_windows_of_strings_and_of_arrays_of_differing_shape():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [(3, 1), (3, 2, 2, True)])
+@pytest.mark.parametrize("arguments", [(3,), (3, 1), (2, 5), (3, 2, 2, True), (20,)])
 def test_a_pass_over_windows_continues_from_every_step(arguments):
     ds = ps.Dataset.range(15).shuffle(4).window(*arguments)
-    assert_resumes_exactly(ds.flat_map(lambda window: window.batch(2)), across=False)
-    assert_resumes_exactly(ds.map(lambda window: sum(int(x) for x in window), num_parallel_calls=2), across=False)
+    assert_resumes_exactly(ds.flat_map(lambda window: window.batch(2)))
+    assert_resumes_exactly(ds.map(lambda window: sum(int(x) for x in window), num_parallel_calls=2))
 
 
 def test_a_state_holds_no_element():

@@ -436,6 +436,7 @@ def _shippable():
             "primitive": ps.image.decode_jpeg,
             "rows are read": lambda x: [row[0] + sum(row) for row in rows],
             "identity": lambda x: len(identity(rows)) + x,
+            "deep read": lambda x: settings["nested"]["k"][0] + x,
         },
         {
             "own dict of several kinds": (fills_its_own_dict, "stores `vocabulary` in an object"),
@@ -465,6 +466,11 @@ def _kept():
     def in_items(x):
         found = {}
         found["a"] = lambda y: seen.append(y)
+        return found["a"](x)
+
+    def known_in_items(x):
+        found = {}
+        found["a"] = seen_to
         return found["a"](x)
 
     def seen_to(x):
@@ -527,6 +533,7 @@ def _kept():
         "tuple": lambda x: (lambda y: seen.append(y), 1)[0](x),
         "dict": lambda x: {"a": lambda y: seen.append(y)}["a"](x),
         "items": in_items,
+        "known in items": known_in_items,
         "items of a dict": beside_a_name,
         "attribute": in_an_attribute,
         "made with": lambda x: Box(lambda y: seen.append(y)).held(x),
@@ -539,6 +546,8 @@ def _kept():
         "set": taken_from_a_set,
         "arguments": among_all_arguments,
         "iterator": lambda x: next(iter([lambda y: seen.append(y)]))(x),
+        "enumerated": lambda x: [each(x) for _, each in enumerate([lambda y: seen.append(y)])],
+        "zip": lambda x: [each(x) for each, _ in zip([lambda y: seen.append(y)], [1])],  # noqa: B905
         "by its call": lambda x: (lambda y: seen.append(y)).__call__(x),
         "match": matched,
         "to a library": lambda x: np.piecewise(x, [x > 0], [lambda y: seen.append(y)]),
@@ -626,6 +635,13 @@ def _visible():
         held.image.append(x)
         return x
 
+    def put_by_method(x):
+        held = []
+        held.append(seen)
+        for one in held:
+            one.append(x)
+        return x
+
     def put_late(x):
         held = []
         for _ in range(2):
@@ -682,8 +698,18 @@ def _visible():
         mine[0] = x
         return mine
 
+    def inner_function(x):
+        def add(y):
+            seen.append(y)
+
+        add(x)
+        return x
+
     def comprehension(x):
         return [seen.append(y) for y in x]
+
+    def handed_over(x):
+        return list(map(lambda y: seen.append(y), x))  # noqa: C417 - the case it is about
 
     def writes_file(path):
         with open(path, "w") as file:  # noqa: PTH123 - the case it is about
@@ -698,6 +724,12 @@ def _visible():
         except ValueError:
             seen.append(x)
             return 0
+
+    def in_finally(x):
+        try:
+            return int(x)
+        finally:
+            seen.append(x)
 
     def holds(x):
         with lock:
@@ -741,6 +773,7 @@ def _visible():
         "in a container": (in_a_container, "appends to an object in `seen`"),
         "put in by item": (put_by_item, "stores `seen` in an object"),
         "put in by attribute": (put_by_attribute, "stores `seen` in an object"),
+        "put in by method": (put_by_method, "stores `seen` in an object"),
         "put in for the next turn": (put_late, "stores `seen` in an object"),
         "set for the next call": (cell_set_late, "appends to `seen`"),
         "returned": (returned, "appends to `seen`"),
@@ -783,9 +816,12 @@ def _visible():
         "delete": (lambda x: operator.delitem(seen, 0), "changes `seen`"),
         "method of the class": (lambda x: list.append(seen, x), "appends to `seen`"),
         "getattr": (lambda x: getattr(seen, "append")(x), "known only at run time"),  # noqa: B009 - the case it is about
+        "getattr by name": (lambda x: getattr(seen, x)(x), "known only at run time"),
         "setattr": (lambda x: setattr(holder, "n", x), "changes `holder`"),
         "object setattr": (lambda x: object.__setattr__(holder, "n", x), "holder"),
+        "inner function": (inner_function, "appends to `seen`"),
         "comprehension": (comprehension, "appends to `seen`"),
+        "handed over": (handed_over, "appends to `seen`"),
         "bound method handed over": (lambda x: list(map(seen.append, x)), "appends to `seen`"),
         "sort key": (lambda x: sorted(x, key=seen.append), "appends to `seen`"),
         "bound method": (seen.append, "appends to"),
@@ -793,6 +829,7 @@ def _visible():
         "default argument": (default, "appends to `found`"),
         "keyword default": (keyword_default, "writes into `found`"),
         "exception handler": (in_except, "appends to `seen`"),
+        "finally": (in_finally, "appends to `seen`"),
         "attribute": (lambda x: vocab.counted(x), "`vocab.counted`, which assigns to an attribute, missed, of `vocab`"),
         "attribute's list": (lambda x: vocab.logged(x), "appends to"),
         "method of a method": (vocab.indirect, "appends to"),
@@ -880,6 +917,7 @@ class Sluggish:
 
 
 OTHER_REASONS = {  # for these functions of KEPT, the walk finds another reason before it reaches `seen`
+    "known in items": "stores `seen_to` in an object",
     "attribute": "more than a data class",
     "added": "passes on `left_of`",
     "arguments": "known only at run time",
