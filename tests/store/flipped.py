@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def flipped(path, at, bits):
-    """Change these bits of byte number `at` of a file, without rewriting the file, which some disks do slowly."""
+    """Flip bits of byte number `at` of a file in place. To rewrite the file is slow on some disks."""
     before = path.read_bytes()[at]
     _put(path, at, before ^ bits)
     yield

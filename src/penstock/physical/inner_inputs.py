@@ -115,9 +115,9 @@ class Input:
 
 
 class OpeningStage(Stage):
-    """A Stage that opens data sets, which are unknown before. What is observable in them is observable in the stage."""
+    """A Stage that opens data sets, which are not known in advance. Their side effects are those of the stage."""
 
-    acts_inside = False  # True if computing the elements of one is observable in this thread, and not only on workers
+    acts_inside = False  # True if functions of an opened data set have side effects in this thread
     singly_opened = False  # True if an element must not wait for the next one, of the same data set or another
 
     @property

@@ -62,8 +62,8 @@ def moves_into(
     Args:
         images: (N, H, W, C) of uint8 or float32.
         out: (N, out height, out width, C), C-contiguous, of the same dtype, or float32.
-        window: which pixels of each image; None for all, if only a transform follows.
-        turn: what is done to them.
+        window: The part of each image. None for whole images, if there is a `turn`.
+        turn: The transform of the part, or None.
         arithmetic: MULTIPLY, DIVIDE, ADD or SUBTRACT of `kernels.codes`, each with a float32 for each channel; `out` is
             float32 then.
         covers: rectangles with values of the dtype of `out`, later ones on top.

@@ -252,13 +252,12 @@ def decode_block(
 
     With COPY an image keeps its size. Otherwise it is resized to `height` and `width`, and multiplied or divided by
     `factor`. `levels` (256 for each channel), unless empty, are resized in place of the values from 0 to 255. For three
-    channels they may be a LINE.
-    Then the operations `last_codes` follow, each with its row of `last_values`. Channels are `separate` planes, or
-    interleaved. `table` is that of `read_headers`, and `codes` has tables of
-    Huffman codes from earlier calls, or CODES zeros. `windows` (N, 4) has top, left, height and width of the part to
-    decode, or is empty. `flips` (N, 2) has the flips of columns and of rows. With `accurate` the DCT is
-    libjpeg's accurate one. `done[n]` is 1 if the place was written, 0
-    if it is unchanged. The result is the needed size of `samples`. If `samples` is smaller, new memory is allocated.
+    channels they may be a LINE. Then the operations `last_codes` follow, each with its row of `last_values`. Channels
+    are `separate` planes, or interleaved. `table` is that of `read_headers`. `codes` has tables of Huffman codes from
+    earlier calls, or CODES zeros. `windows` (N, 4) has top, left, height and width of the part to decode, or is empty.
+    `flips` (N, 2) has the flips of columns and of rows. With `accurate` the DCT is libjpeg's accurate one. `done[n]` is
+    1 if the place was written, 0 if it is unchanged. The result is the needed size of `samples`. If `samples` is
+    smaller, new memory is allocated.
     """
     done[:] = 0
     if codes.size != CODES:
