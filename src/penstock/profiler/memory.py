@@ -83,8 +83,9 @@ def memory_report(plan: Node, options: Options) -> MemoryReport:
     own = [member for ledger in ledgers for member in ledger.members()]
     seen = set(map(id, own))
     others = [member for budget in budgets.values() for member in budget.members() if id(member) not in seen]
+    other = MemoryRow("all", "other iterations", None, sum(member.nbytes for member in others), None)
     kept = [MemoryRow(kind, _PROCESS, None, nbytes, None) for kind, nbytes in KEPT.held()] if budgets else []
-    rows = [row for row in [*_rows(own), *_of_others(others), *kept] if row.nbytes or row.limit]
+    rows = [row for row in [*_rows(own), other, *kept] if row.nbytes or row.limit]
     return MemoryReport(
         total=sum(budget.total for budget in budgets.values()) if budgets else given or 0,
         given=given is not None,
@@ -108,8 +109,3 @@ def _rows(members: Iterable[BufferAccount | MemoryWindow]) -> list[MemoryRow]:
         own = member.limit if isinstance(member, MemoryWindow) else None
         found[key] = nbytes + member.nbytes, limit if own is None else own + (limit or 0)
     return [MemoryRow(*key, *amounts) for key, amounts in found.items()]
-
-
-def _of_others(members: Iterable[BufferAccount | MemoryWindow]) -> list[MemoryRow]:
-    held = sum(member.nbytes for member in members)
-    return [MemoryRow("all", "other iterations", None, held, None)] if held else []

@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.functions.uses import keeps_state
 from penstock.plan.batching import BatchNode
 from penstock.plan.inputs import Scan
-from penstock.plan.node import AUTOTUNE, Node, function_name
+from penstock.plan.node import AUTOTUNE, function_name
 from penstock.plan.ops import Batch, Interleave, Map, Prefetch
 from penstock.plan.step_effects import on_workers
 from penstock.plan.visible import shown_ahead
@@ -27,27 +27,24 @@ _GROUPS = (Batch, BatchNode)
 def idle_prefetch(plan: Inspection) -> Iterator[Finding]:
     """Prefetch(m)·Prefetch(n), and Batch·Prefetch(n)·Map(f, parallel)."""
     for node in plan.written.walk():
-        yield from _in(node)
-
-
-def _in(node: Node) -> Iterator[Finding]:
-    if isinstance(node, Prefetch) and isinstance(node.input, Prefetch):
-        yield Finding(
-            node.input,
-            f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
-            calls([node]),
-            "One buffer has the same effect and less overhead.",
-        )
-    if not isinstance(node, Batch) or not isinstance(node.input, Prefetch) or node.input.buffer_size == 0:
-        return
-    prefetch, mapped = node.input, node.input.input
-    if isinstance(mapped, Map) and mapped.num_parallel_calls is not None:
-        yield Finding(
-            prefetch,
-            f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of {node.label}.",
-            calls([mapped, node, prefetch]),
-            "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
-        )
+        if isinstance(node, Prefetch) and isinstance(node.input, Prefetch):
+            yield Finding(
+                node.input,
+                f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
+                calls([node]),
+                "One buffer has the same effect and less overhead.",
+            )
+        if not isinstance(node, Batch) or not isinstance(node.input, Prefetch) or node.input.buffer_size == 0:
+            continue
+        prefetch, mapped = node.input, node.input.input
+        if isinstance(mapped, Map) and mapped.num_parallel_calls is not None:
+            yield Finding(
+                prefetch,
+                f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of "
+                f"{node.label}.",
+                calls([mapped, node, prefetch]),
+                "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
+            )
 
 
 _NARROW = 32  # number of elements below which the transfer of one costs more than a µs
@@ -149,7 +146,9 @@ def sequential_map(plan: Inspection) -> Iterator[Finding]:
 def no_prefetch(plan: Inspection) -> Iterator[Finding]:
     """A plan of batches whose last steps run in the training loop: nothing is parallel, or they may not run ahead."""
     end = plan.written
-    if not any(isinstance(node, _GROUPS) for node in end.walk()) or _becomes_parallel(plan):
+    # other advice makes a step parallel: later steps then run ahead, or have their own advice
+    becomes_parallel = any(sequential_maps(plan)) or any(sequential_interleaves(plan))
+    if becomes_parallel or not any(isinstance(node, _GROUPS) for node in end.walk()):
         return
     if has_workers(plan.final):
         if is_ahead(plan.final) or must_stay(plan.final):
@@ -167,11 +166,6 @@ def no_prefetch(plan: Inspection) -> Iterator[Finding]:
         ".prefetch(ps.AUTOTUNE)",
         "Add it as the last step: the next batches are then computed while the loop works on this one.",
     )
-
-
-def _becomes_parallel(plan: Inspection) -> bool:
-    """Return True if other advice makes a step parallel: later steps then run ahead, or have their own advice."""
-    return any(sequential_maps(plan)) or any(sequential_interleaves(plan))
 
 
 def _is_in_memory(scan: Scan) -> bool:
