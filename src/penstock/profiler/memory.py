@@ -58,7 +58,10 @@ class MemoryReport:
         head = f"{passes}: {size_text(self.used)} held, {size_text(self.total)} is {whose}"
         if not self.rows:
             return head
-        cells = [_TITLES, *(_cells(row) for row in self.rows)]
+        cells = [_TITLES]
+        for row in self.rows:
+            limit = "" if row.limit is None else size_text(row.limit)
+            cells.append((row.kind, row.stage, size_text(row.nbytes), limit))
         widths = [max(len(row[i]) for row in cells) for i in range(len(_TITLES))]
         lines = [
             f"  {kind:<{widths[0]}}  {stage:<{widths[1]}}  {holds:>{widths[2]}}  {limit:>{widths[3]}}".rstrip()
@@ -67,10 +70,6 @@ class MemoryReport:
         return "\n".join([head, *lines])
 
     __repr__ = __str__
-
-
-def _cells(row: MemoryRow) -> tuple[str, str, str, str]:
-    return row.kind, row.stage, size_text(row.nbytes), "" if row.limit is None else size_text(row.limit)
 
 
 def memory_report(plan: Node, options: Options) -> MemoryReport:

@@ -99,17 +99,12 @@ def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> StepCost:
     seconds, given = own.cpu, own
     if index == len(steps_of(node)) - 1:
         around = {key.part: cost for key, cost in costs.items() if key.node == id(node) and key.part != "step"}
-        away = not own.calls and any(step_has_function(step) for step in steps_of(node))
+        away = not own.calls and any(hasattr(step, "function") or hasattr(step, "predicate") for step in steps_of(node))
         seconds += sum(cost.wall if away and part == "run" else cost.cpu for part, cost in around.items())
         seconds += sum(cost.cpu for cost in _inside(costs, meter, node))
         if not own.calls:
             given = around.get("take", around.get("next", own))
     return StepCost(seconds, given.nbytes / given.elements if given.elements else 0.0, given.elements, given.failures)
-
-
-def step_has_function(step: Node) -> bool:
-    """Return True if a user's function is called for its elements, possibly in a worker process."""
-    return hasattr(step, "function") or hasattr(step, "predicate")
 
 
 def _inside(costs: Costs, meter: Meter, node: Node) -> Iterator[Cost]:
