@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from penstock.delivery.answers import Answers
 from penstock.delivery.contact import check_version, speaking
 from penstock.delivery.crew import CrewMember
+from penstock.delivery.dispatcher_base import DispatcherBase
 from penstock.delivery.jobs import InFolder
 from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
 from penstock.delivery.worker import version
@@ -34,7 +34,7 @@ _LOOK = 0.2  # seconds between checks of the workers
 _AGAIN = 1.0  # seconds before a worker that failed to start is started again
 
 
-class Dispatcher(Answers):
+class Dispatcher(DispatcherBase):
     """Runs `size` workers in a folder until `stop`. With `auto` it runs fewer, as long as consumers do not wait.
 
     A consumer that connects before `run` gets an answer once it runs. Raises FailedPreconditionError if another

@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.delivery.answers import Answers
 from penstock.delivery.contact import Contact, check_version
+from penstock.delivery.dispatcher_base import DispatcherBase
 from penstock.delivery.handle import ServiceHandle
 from penstock.delivery.on_ray import (
     ActorContact,
@@ -49,7 +49,7 @@ _PATIENCE = 60.0  # seconds that the first worker of a service may take to start
 _ANSWER = 20.0  # seconds that an answer of the dispatcher may take
 
 
-class RayDispatcher(Answers):
+class RayDispatcher(DispatcherBase):
     """The actor. Its methods and the thread that checks workers exclude each other; none takes long."""
 
     def __init__(self, name: str, size: int | None, vanished: float = _VANISHED) -> None:

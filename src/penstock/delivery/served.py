@@ -107,7 +107,7 @@ class ServiceForce(Workforce[AnyContact]):
 
     @abstractmethod
     def _listed(self) -> list[tuple[str, Any]]:
-        """Return the names of workers, and how to reach them. A new dispatcher is told the job of this consumer."""
+        """Return the names of workers, and how to reach them. A new dispatcher receives the job of this consumer."""
 
     @abstractmethod
     def _connected(self, name: str, worker: Any) -> AnyContact:

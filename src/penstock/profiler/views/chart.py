@@ -127,7 +127,7 @@ def time_axis(picture: Picture, left: float, y: float, width: float, length: flo
 
 
 def _chart(height: int, title: str, top: str, tall: int) -> tuple[Picture, int, int]:
-    """Return the picture of an empty chart, and the left edge and the width of its area of `tall` pixels."""
+    """Return an empty chart, and the left edge and the width of its area of `tall` pixels."""
     picture, left = Picture(960, height), 170
     width = picture.width - left
     picture.text(left - 10, 18, shortened(title, 24), size=12, colour="soft", anchor="end")

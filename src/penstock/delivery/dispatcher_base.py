@@ -1,4 +1,4 @@
-"""`Answers`: the questions that every dispatcher answers in the same way, with processes or Ray actors as workers."""
+"""`DispatcherBase`: the questions that every dispatcher answers in the same way, with any kind of workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import PenstockError
 _REST = 10.0  # seconds without consumers, after which the number of workers is reduced to the initial number
 
 
-class Answers(ABC):
+class DispatcherBase(ABC):
     """The consumers, jobs, data sets and workers of a dispatcher. Its public methods are thread-safe."""
 
     def __init__(self, size: int, store: ByteStore, *, auto: bool) -> None:
