@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.block.arrow_leaf import decode
+from penstock.block.arrow_values import numbers_of
 from penstock.block.column import BytesColumn, Column, DenseColumn, concat
 from penstock.block.spec import TensorSpec
 from penstock.io.csv_format import CsvColumn, CsvFormat
@@ -302,7 +303,7 @@ def _arrow_column(array: Any, column: CsvColumn) -> tuple[Column, np.ndarray, bo
         array = array.fill_null(pa.scalar(empty if column.default is None else column.default, array.type))
     if kind is None:
         return decode(array, TensorSpec((), bytes)), wrong, False
-    values = array.to_numpy(zero_copy_only=False)
+    values = numbers_of(array)
     if strange is not None and len(strange):
         plain, wrong[strange] = _plain_column(fields.take(pa.array(strange)).to_pylist(), column, b"")
         values = values.copy()
@@ -347,4 +348,4 @@ def _may_hold_other_numbers(raw: bytes, table: Any) -> bool:
     if not any(mark in raw for mark in _MARKS["f"]):
         return False
     floats = [column for column in table.columns if pa.types.is_floating(column.type)]
-    return any(np.isnan(column.drop_null().to_numpy()).any() for column in floats)
+    return any(np.isnan(numbers_of(chunk.drop_null())).any() for column in floats for chunk in column.chunks)
