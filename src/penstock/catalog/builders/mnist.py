@@ -13,11 +13,8 @@ from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
 from penstock.errors import DataLossError
 
-
-def file_names(split: str) -> tuple[str, str]:
-    """Return the names of the files with the images and the labels of a split of MNIST or a similar data set."""
-    prefix = "train" if split == "train" else "t10k"
-    return f"{prefix}-images-idx3-ubyte.gz", f"{prefix}-labels-idx1-ubyte.gz"
+_PREFIXES = {"train": "train", "test": "t10k"}  # of the names of the files
+_FILES = ("images-idx3-ubyte.gz", "labels-idx1-ubyte.gz")
 
 
 class MNIST(Published):
@@ -30,9 +27,8 @@ class MNIST(Published):
         return {"image": features.Image(shape=(28, 28, 1)), "label": self._label()}
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
-        names = {split: [self.URL + name for name in file_names(split)] for split in ("train", "test")}
-        files = dl_manager.download(names)
-        return {split: self._generate_examples(*files[split]) for split in names}
+        urls = {split: [f"{self.URL}{prefix}-{file}" for file in _FILES] for split, prefix in _PREFIXES.items()}
+        return {split: self._generate_examples(*files) for split, files in dl_manager.download(urls).items()}
 
     def _generate_examples(self, images: Path, labels: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         pictures, classes = read_idx(images), read_idx(labels)
