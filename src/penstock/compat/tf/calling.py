@@ -175,20 +175,22 @@ def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: Any = True, warn
 
 def foldl(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
     """Call `fn` with the result so far and each row in turn, and return the last result."""
-    rows = list(raised(whole(elems)))
-    state = raised(array_of(initializer)) if initializer is not None else rows.pop(0)
-    for row in rows:
-        state = fn(state, row)
-    return state
+    return _states(fn, elems, initializer)[-1]
 
 
 def scan(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
     """Call `fn` with the result so far and each row in turn, as in `foldl`, and return all results."""
+    states = _states(fn, elems, initializer)
+    return raised(np.stack([whole(state) for state in states[initializer is not None :]]))
+
+
+def _states(fn: Any, elems: Any, initializer: Any) -> list[Any]:
+    """Return the first state and the result for each row. Without an initializer, the first row is the first state."""
     rows = list(raised(whole(elems)))
     states = [raised(array_of(initializer)) if initializer is not None else rows.pop(0)]
     for row in rows:
         states.append(fn(states[-1], row))
-    return raised(np.stack([whole(state) for state in states[initializer is not None :]]))
+    return states
 
 
 def tf_print(
