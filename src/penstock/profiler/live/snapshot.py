@@ -140,7 +140,7 @@ def snapshot(plan: Node | None = None) -> dict[str, Any]:
 def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
     analysis, waits = pipeline.recent()
     start = None if pipeline.start is None else asdict(pipeline.start)
-    found = verdict({"waits": asdict(waits), "start": start, "analysis": asdict(analysis)})
+    found = verdict(analysis, asdict(waits), start)
     totals = pipeline.totals()
     now = pipeline.loop.waits_now()
     held = _held(pipeline)
