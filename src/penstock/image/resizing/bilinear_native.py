@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.kernels.instructions import F32, I8, I32, Code, images_in, vector_step
@@ -86,11 +85,11 @@ Without it, results in memory not used for a while cost a third more.
 """
 
 
-def _lerp_pixels(kind: str) -> Callable[[Code], None]:
+def _lerp_pixels(rows: int) -> Callable[[Code], None]:
     def write(code: Code) -> None:
-        src, weights, out = 0, 3, 10
-        pixel, channels, top, bottom, y_weight, factor = code.args[4:10]
-        at = code.args[11]
+        src, weights, out = 0, 3, 9
+        pixel, channels, top, bottom, y_weight = code.args[4:9]
+        at = code.args[10]
         b = code.builder
         floats = ir.VectorType(F32, LANES * STEP)
         offsets = [[b.load(code.at(taps, code.offset(pixel, k))) for k in range(STEP)] for taps in (1, 2)]
@@ -105,12 +104,8 @@ def _lerp_pixels(kind: str) -> Callable[[Code], None]:
             return _between(b, ends[0], ends[1], across)
 
         result = along(top)
-        if kind != "row":
-            scale = b.fmul if kind == "times" else b.fdiv
-            across_rows = code.splat(y_weight, LANES * STEP)
-            result = scale(_between(b, result, along(bottom), across_rows), code.splat(factor, LANES * STEP))
-        if code.signature.args[out].dtype == types.uint8:
-            result = code.narrowed(b.fptosi(result, ir.VectorType(I32, LANES * STEP)), I8)
+        if rows == 2:
+            result = _between(b, result, along(bottom), code.splat(y_weight, LANES * STEP))
         for k in range(STEP):
             place = code.at(out, b.add(at, b.mul(channels, ir.Constant(ir.IntType(64), k))))
             code.store(code.shuffled(result, result, list(range(LANES * k, LANES * (k + 1)))), place)
@@ -118,12 +113,12 @@ def _lerp_pixels(kind: str) -> Callable[[Code], None]:
     return write
 
 
-lerp_row, lerp_times, lerp_over = (vector_step(_lerp_pixels(kind), "aaaaiiiiffai") for kind in ("row", "times", "over"))
-"""lerp_times(src, left, right, weight, pixel, channels, top, bottom, y_weight, factor, out, at): STEP pixels.
+lerp_row, lerp_rows = (vector_step(_lerp_pixels(rows), "aaaaiiiifai") for rows in (1, 2))
+"""lerp_rows(src, left, right, weight, pixel, channels, top, bottom, y_weight, out, at): STEP pixels.
 
-They begin with number `pixel`, between the source rows that begin at `top` and `bottom`; times `factor` they go to
-`out` from `at` on. `lerp_over` divides by `factor`; `lerp_row` stays on the row at `top`, and scales nothing. LANES
-values can be read at each tap, and written for each pixel: the lane too many of one is written over by the next.
+They begin with number `pixel`, between the source rows that begin at `top` and `bottom`, and go to `out` from `at` on.
+`lerp_row` stays on the row at `top`. LANES values can be read at each tap, and written for each pixel: the extra lane
+of one pixel is overwritten by the next.
 """
 
 
@@ -172,7 +167,7 @@ def _windows(low, high, row_size, base, low_pick, high_pick):
 
 
 @helper
-def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, dst):
+def _resized(src, sizes, y_taps, x_taps, values, windows, rows, dst):
     """Run `resize_bilinear` with checked sizes.
 
     `values` is memory for the taps of each value, `windows` for the tables of `lerp_windows`, and `rows` for the
@@ -212,18 +207,13 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, 
         if direct and readable:
             # The row's last pixel is never part of a vector, so the extra lane stays inside the row.
             for j in range(0, out_width - STEP, STEP):
-                to = at + j * channels
-                if divide:
-                    lerp_over(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
-                else:
-                    lerp_times(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
+                lerp_rows(src, left, right, x_weight, j, channels, top, bottom, wy, dst, at + j * channels)
             for k in range(np.uint64((out_width - 1) // STEP * STEP * channels), np.uint64(out_row)):
                 a = np.float32(src[np.uint64(top + low[k])])
                 b = np.float32(src[np.uint64(bottom + low[k])])
                 a = a + (np.float32(src[np.uint64(top + high[k])]) - a) * weight[k]
                 b = b + (np.float32(src[np.uint64(bottom + high[k])]) - b) * weight[k]
-                value = a + (b - a) * wy
-                dst[np.uint64(at) + k] = value / factor if divide else value * factor
+                dst[np.uint64(at) + k] = a + (b - a) * wy
             continue
         if top == other_is or bottom == one_is:
             one, other = other, one
@@ -241,34 +231,27 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, 
                 done = out_row
             elif readable:
                 for j in range(0, out_width - 1, STEP):
-                    lerp_row(src, left, right, x_weight, j, channels, start, start, wy, wy, row, j * channels)
+                    lerp_row(src, left, right, x_weight, j, channels, start, start, wy, row, j * channels)
                 done = out_width // STEP * STEP * channels
             for k in range(np.uint64(done), np.uint64(out_row)):
                 a = np.float32(src[np.uint64(start + low[k])])
                 row[k] = a + (np.float32(src[np.uint64(start + high[k])]) - a) * weight[k]
         one_is = top
         other_is = bottom
-        if divide:
-            for k in range(np.uint64(out_row)):
-                dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) / factor
-        else:
-            for k in range(np.uint64(out_row)):
-                dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) * factor
+        for k in range(np.uint64(out_row)):
+            dst[np.uint64(at) + k] = one[k] + (other[k] - one[k]) * wy
 
 
 @kernel(
     "src: T[:], height: i64, width: i64, channels: i64, y_low: i64[:], y_high: i64[:], y_weight: f32[:], x_low: "
-    "i64[:], x_high: i64[:], x_weight: f32[:], factor: f32, divide: bool, dst: w S[:] -> i64",
-    T="u8 u8 f32",
-    S="f32 u8 f32",
+    "i64[:], x_high: i64[:], x_weight: f32[:], dst: w f32[:] -> i64",
+    T="u8 f32",
     makes_arrays=True,
 )
-def resize_bilinear(
-    src, height, width, channels, y_low, y_high, y_weight, x_low, x_high, x_weight, factor, divide, dst
-):
-    """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`. Return 0 or BAD_ARGUMENT.
+def resize_bilinear(src, height, width, channels, y_low, y_high, y_weight, x_low, x_high, x_weight, dst):
+    """Resize each image of the flat `src` into the flat `dst`. Return 0 or BAD_ARGUMENT.
 
-    `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated). The taps are those of `bilinear_taps`.
+    The taps are those of `bilinear_taps`.
     """
     out_height = y_low.size
     out_width = x_low.size
@@ -299,8 +282,6 @@ def resize_bilinear(
         values,
         windows,
         (pixels[0], pixels[1], rows[0], rows[1]),
-        factor,
-        divide,
         dst,
     )
     return 0

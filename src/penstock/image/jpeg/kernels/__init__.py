@@ -7,7 +7,7 @@ SCAN, RESTART = 6, 7  # start of the coded data; blocks of samples between resta
 QUANT, DC, AC = 8, 11, 14  # starts of the tables of each of three components
 FIELDS = 17
 
-COPY, TIMES, OVER = 0, 1, 2  # operation on pixels: none, or a resize with multiplication or division
+NO_FLIP, BEFORE, AFTER = 0, 1, 2  # of a flip: none, or before or after the resize
 
 # Tables of Huffman codes: DC, then AC, for three components.
 LOOK = 10  # bits of a lookup
