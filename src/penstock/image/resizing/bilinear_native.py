@@ -10,7 +10,6 @@ No fast-math flag is used: the order of the float32 operations is the one writte
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,40 +84,29 @@ Without it, results in memory not used for a while cost a third more.
 """
 
 
-def _lerp_pixels(rows: int) -> Callable[[Code], None]:
-    def write(code: Code) -> None:
-        src, weights, out = 0, 3, 9
-        pixel, channels, top, bottom, y_weight = code.args[4:9]
-        at = code.args[10]
-        b = code.builder
-        floats = ir.VectorType(F32, LANES * STEP)
-        offsets = [[b.load(code.at(taps, code.offset(pixel, k))) for k in range(STEP)] for taps in (1, 2)]
-        shares = code.load(code.at(weights, pixel), STEP)
-        across = code.shuffled(shares, shares, [lane // LANES for lane in range(LANES * STEP)])
-
-        def along(start: Any) -> Any:
-            ends = []
-            for pair in offsets:
-                both = _joined(code, [code.load(code.at(src, b.add(start, offset)), LANES) for offset in pair])
-                ends.append(both if both.type.element == F32 else b.uitofp(both, floats))
-            return _between(b, ends[0], ends[1], across)
-
-        result = along(top)
-        if rows == 2:
-            result = _between(b, result, along(bottom), code.splat(y_weight, LANES * STEP))
-        for k in range(STEP):
-            place = code.at(out, b.add(at, b.mul(channels, ir.Constant(ir.IntType(64), k))))
-            code.store(code.shuffled(result, result, list(range(LANES * k, LANES * (k + 1)))), place)
-
-    return write
+def _lerp_pixels(code: Code) -> None:
+    src, weights, out = 0, 3, 7
+    pixel, channels, start, at = (code.args[position] for position in (4, 5, 6, 8))
+    b = code.builder
+    floats = ir.VectorType(F32, LANES * STEP)
+    shares = code.load(code.at(weights, pixel), STEP)
+    across = code.shuffled(shares, shares, [lane // LANES for lane in range(LANES * STEP)])
+    ends = []
+    for taps in (1, 2):
+        offsets = [b.load(code.at(taps, code.offset(pixel, k))) for k in range(STEP)]
+        both = _joined(code, [code.load(code.at(src, b.add(start, offset)), LANES) for offset in offsets])
+        ends.append(both if both.type.element == F32 else b.uitofp(both, floats))
+    result = _between(b, ends[0], ends[1], across)
+    for k in range(STEP):
+        place = code.at(out, b.add(at, b.mul(channels, ir.Constant(ir.IntType(64), k))))
+        code.store(code.shuffled(result, result, list(range(LANES * k, LANES * (k + 1)))), place)
 
 
-lerp_row, lerp_rows = (vector_step(_lerp_pixels(rows), "aaaaiiiifai") for rows in (1, 2))
-"""lerp_rows(src, left, right, weight, pixel, channels, top, bottom, y_weight, out, at): STEP pixels.
+lerp_pixels = vector_step(_lerp_pixels, "aaaaiiiai")
+"""lerp_pixels(src, left, right, weight, pixel, channels, start, out, at): interpolate STEP pixels, from `pixel` on.
 
-They begin with number `pixel`, between the source rows that begin at `top` and `bottom`, and go to `out` from `at` on.
-`lerp_row` stays on the row at `top`. LANES values can be read at each tap, and written for each pixel: the extra lane
-of one pixel is overwritten by the next.
+They lie along the row that begins at `start`; the results go to `out` from `at` on. LANES values can be read at each
+tap, and written for each pixel: the extra lane of one pixel is overwritten by the next.
 """
 
 
@@ -191,8 +179,6 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, dst):
         left[j] = x_low[j] * channels
         right[j] = x_high[j] * channels
     by_pixel = not by_window and (channels == 3 or channels == 4)
-    # If rows are far apart, each is needed once, and caching them does not pay.
-    direct = by_pixel and 2 * height >= 3 * out_height
     one_is = np.int64(-1)  # start of the source row in `one`
     other_is = np.int64(-1)
     for i in range(count * out_height):
@@ -204,17 +190,6 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, dst):
         at = i * out_row
         # A pixel is read as LANES values: the last pixel of a row must not read beyond `src`.
         readable = by_pixel and max(top, bottom) + row_size - channels + LANES <= src.size
-        if direct and readable:
-            # The row's last pixel is never part of a vector, so the extra lane stays inside the row.
-            for j in range(0, out_width - STEP, STEP):
-                lerp_rows(src, left, right, x_weight, j, channels, top, bottom, wy, dst, at + j * channels)
-            for k in range(np.uint64((out_width - 1) // STEP * STEP * channels), np.uint64(out_row)):
-                a = np.float32(src[np.uint64(top + low[k])])
-                b = np.float32(src[np.uint64(bottom + low[k])])
-                a = a + (np.float32(src[np.uint64(top + high[k])]) - a) * weight[k]
-                b = b + (np.float32(src[np.uint64(bottom + high[k])]) - b) * weight[k]
-                dst[np.uint64(at) + k] = a + (b - a) * wy
-            continue
         if top == other_is or bottom == one_is:
             one, other = other, one
             one_is, other_is = other_is, one_is
@@ -231,7 +206,7 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, dst):
                 done = out_row
             elif readable:
                 for j in range(0, out_width - 1, STEP):
-                    lerp_row(src, left, right, x_weight, j, channels, start, start, wy, row, j * channels)
+                    lerp_pixels(src, left, right, x_weight, j, channels, start, row, j * channels)
                 done = out_width // STEP * STEP * channels
             for k in range(np.uint64(done), np.uint64(out_row)):
                 a = np.float32(src[np.uint64(start + low[k])])

@@ -14,7 +14,8 @@ from penstock.image import rules
 from penstock.image.checks import check_choice, check_image, numbers
 from penstock.image.resizing.sampling import resize_bilinear, resize_nearest
 from penstock.image.resizing.spans import resize_spans
-from penstock.trace.lift import of_nature, tensor, traceable
+from penstock.image.rules import image_op
+from penstock.trace.lift import of_nature, tensor
 
 
 class ResizeMethod:
@@ -66,7 +67,7 @@ def resize_shape(
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.resize", rules.resized(resize_shape), batches=lambda rank: rank == 3, fresh=True)
+@image_op(rules.resized(resize_shape), fresh=True)
 def resize(
     images: npt.NDArray[Any],
     size: Sequence[int],
@@ -151,7 +152,7 @@ def _padded(spec: LeafSpec, *, target_height: Any, target_width: Any, method: st
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.resize_with_pad", _padded, batches=lambda rank: rank == 3, fresh=True)
+@image_op(_padded, fresh=True)
 def resize_with_pad(
     image: npt.NDArray[Any],
     target_height: int,

@@ -11,5 +11,5 @@ NO_FLIP, BEFORE, AFTER = 0, 1, 2  # of a flip: none, or before or after the resi
 
 # Tables of Huffman codes: DC, then AC, for three components.
 LOOK = 10  # bits of a lookup
-KEPT = 272  # counts of codes of 1 to 16 bits, up to 256 symbols, and 1 if the table is built, 2 if its steps are
-CODES = 6 * (KEPT + 1) + (6 << LOOK) + 2 * 6 * 17 + (3 << LOOK) // 4  # 64-bit numbers in the memory of all tables
+KEPT = 272  # counts of codes of 1 to 16 bits, up to 256 symbols, and 1 if the table is built
+CODES = 6 * (KEPT + 1) + (6 << LOOK) + 2 * 6 * 17  # 64-bit numbers in the memory of all tables
