@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from penstock.functions.uses import keeps_state
-from penstock.plan.batching import BatchNode
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node, function_name
-from penstock.plan.ops import Batch, Interleave, Map, Prefetch
+from penstock.plan.ops import Batch, BatchNode, Interleave, Map, Prefetch
 from penstock.plan.step_effects import on_workers
 from penstock.plan.visible import shown_ahead
 from penstock.profiler.lint.advice import Finding
@@ -20,8 +19,6 @@ from penstock.profiler.lint.natures import randomness, work
 from penstock.rewrite.rules.inject_prefetch import has_workers, is_ahead, must_stay
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.source import SlicedSource
-
-_GROUPS = (Batch, BatchNode)
 
 
 def idle_prefetch(plan: Inspection) -> Iterator[Finding]:
@@ -62,7 +59,7 @@ def narrow_prefetch(plan: Inspection) -> Iterator[Finding]:
         if not 0 < node.buffer_size < _NARROW or size is None or size > _SMALL or has_bytes(spec):
             continue
         others = [each for each in (*above, *node.input.walk()) if on_workers(each)]  # other checks cover these
-        if others or any(isinstance(each, _GROUPS) for each in node.input.walk()) or shown_ahead(node.input):
+        if others or any(isinstance(each, BatchNode) for each in node.input.walk()) or shown_ahead(node.input):
             continue
         yield Finding(
             node,
@@ -149,7 +146,7 @@ def sequential_map(plan: Inspection) -> Iterator[Finding]:
 def no_prefetch(plan: Inspection) -> Iterator[Finding]:
     """A plan of batches whose last steps run in the training loop: nothing is parallel, or they may not run ahead."""
     end = plan.written
-    if not any(isinstance(node, _GROUPS) for node in end.walk()) or _becomes_parallel(plan):
+    if not any(isinstance(node, BatchNode) for node in end.walk()) or _becomes_parallel(plan):
         return
     if has_workers(plan.final):
         if is_ahead(plan.final) or must_stay(plan.final):
