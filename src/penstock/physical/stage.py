@@ -28,7 +28,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from penstock.block.block import Block
 from penstock.errors import is_failure, marked
@@ -228,7 +228,32 @@ class Stage(ABC):
             stage.close()
 
 
-class StretchStage(Stage):
+class Stream(Protocol):
+    """A stage or a cursor, as far as states are concerned."""
+
+    def state(self) -> State: ...
+    def restore(self, state: State) -> None: ...
+
+
+class ReadingStage(Stage):
+    """A Stage whose position is that of the stream it reads, followed by the attributes named in `moving`."""
+
+    moving: ClassVar[tuple[str, ...]] = ()
+
+    _reader: Stream
+
+    def _position(self) -> State:
+        below = self._reader.state()
+        return [below, *(getattr(self, name) for name in self.moving)] if self.moving else below
+
+    def _move_to(self, position: State) -> None:
+        below, *values = position if self.moving else (position,)
+        for name, value in zip(self.moving, values, strict=True):
+            setattr(self, name, value)
+        self._reader.restore(below)
+
+
+class StretchStage(ReadingStage):
     """A Stage that computes several positions at a time, some of which may be failures; `next` returns them in parts.
 
     Subclasses define how a stretch is computed (`make`), the state after it (`place`), and how to restore this state
@@ -244,13 +269,13 @@ class StretchStage(Stage):
     def make(self, want: int) -> Stretch | None:
         """Return the next positions, possibly none, or None at the end. An exception is one failure."""
 
-    @abstractmethod
     def place(self) -> State:
         """Return the state before the next `make`."""
+        return self._position()
 
-    @abstractmethod
     def go_to(self, place: State) -> None:
         """Restore a state of `place`."""
+        self._move_to(place)
 
     def next(self, want: int) -> Block | None:
         while self._stretch is None:
@@ -302,9 +327,11 @@ class StretchStage(Stage):
 class CountingStage(StretchStage):
     """A StretchStage that numbers the positions of its one input."""
 
+    moving: ClassVar[tuple[str, ...]] = ("_count",)
+
     def __init__(self, upstream: Stage, step: NamedStep) -> None:
         super().__init__(step.label, (upstream,), step.where)
-        self._upstream = upstream
+        self._upstream = self._reader = upstream
         self._count = 0  # number of positions read from the input
 
     def pull(self, want: int) -> Block | None:
@@ -317,33 +344,21 @@ class CountingStage(StretchStage):
         self._count += 0 if block is None else block.size
         return block
 
-    def place(self) -> State:
-        return [self._upstream.state(), self._count]
 
-    def go_to(self, place: State) -> None:
-        below, self._count = place
-        self._upstream.restore(below)
+class UnaryStage(ReadingStage):
+    """A Stage that reads one input. Its state is its position."""
 
-
-class UnaryStage(Stage):
-    """A Stage that reads one input. Its state is that of the input, followed by the attributes named in `moving`."""
-
-    moving: ClassVar[tuple[str, ...]] = ()
+    _reader: Stage | Cursor
 
     def __init__(self, upstream: Stage, step: NamedStep) -> None:
         super().__init__(step.label, (upstream,), step.where)
-        self._upstream = upstream
-        self._reader: Stage | Cursor = upstream
+        self._upstream = self._reader = upstream
 
     def state(self) -> State:
-        below = self._reader.state()
-        return [below, *(getattr(self, name) for name in self.moving)] if self.moving else below
+        return self._position()
 
     def restore(self, state: State) -> None:
-        below, *values = state if self.moving else (state,)
-        for name, value in zip(self.moving, values, strict=True):
-            setattr(self, name, value)
-        self._reader.restore(below)
+        self._move_to(state)
 
     def close(self) -> None:
         self._reader.close()
