@@ -27,26 +27,6 @@ from penstock.runtime.task import Task, Work
 class BlockWork(Work):
     """Runs the transforms on each upstream Block. Without transforms, it reads ahead."""
 
-    def __init__(
-        self,
-        upstream: Stage,
-        transforms: Transforms,
-        sizer: BlockSizer,
-        label: str,
-        where: str | None,
-        run: RunAll = run_all,
-        epoch: int = 0,
-    ) -> None:
-        self.upstream = upstream
-        self._run = run
-        self._epoch = epoch
-        self.label = label
-        self.where = where
-        self.transforms = transforms
-        self.sizer = sizer
-        self._count = 0
-        self._ticket = 0
-
     def pull(self) -> Task | None:
         started = 0.0 if self.transforms else time.perf_counter()
         first = self._count
@@ -86,16 +66,10 @@ class BlockWork(Work):
         taken = worked(self.transforms, self._run, seconds, cpu)
         self.sizer.observe(block.size, taken, nbytes, 0, len(block.columns))
 
-    def can_skip(self) -> bool:
-        return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
-
     def skip(self, count: int) -> int:
         passed = self.upstream.skip(count)
         self.start += passed
         return passed
-
-    def count(self) -> int:
-        return self.start + self._count
 
     def ratios(self) -> Ratios | None:
         return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms)
@@ -134,18 +108,11 @@ class BatchWork(Work):
         run: RunAll = run_all,
         epoch: int = 0,
     ) -> None:
-        self.upstream = upstream
-        self._run = run
-        self._epoch = epoch
-        self.label = label_of(transforms, batch)
-        self.where = where_of(transforms, batch)
-        self.transforms = transforms
+        label, where = label_of(transforms, batch), where_of(transforms, batch)
+        super().__init__(upstream, transforms, sizer, label, where, run, epoch)
         self._spec = batch
         self.inputs = batch.size
-        self.sizer = sizer
         self._cursor = Cursor(upstream)
-        self._count = 0
-        self._ticket = 0
         self._filling: Filling | None = None
         self._joins = False  # True if the last Blocks could be joined without a copy
         self._late: Exception | None = None  # error of the element after the last piece
@@ -284,16 +251,10 @@ class BatchWork(Work):
         batches = 0 if made is None or made.block is None or isinstance(work, BatchPiece) else made.block.nbytes
         self.sizer.observe(work.block.size, taken, work.block.nbytes, batches, len(work.block.columns))
 
-    def can_skip(self) -> bool:
-        return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
-
     def skip(self, count: int) -> int:
         passed = self._cursor.skip(count * self._spec.size)
         self.start += passed
         return passed // self._spec.size if self._spec.drop_remainder else -(-passed // self._spec.size)
-
-    def count(self) -> int:
-        return self.start + self._count
 
     def ratios(self) -> Ratios | None:
         return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms, self._spec.size)
