@@ -9,11 +9,9 @@ from penstock.functions.uses import keeps_state
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node, function_name
 from penstock.plan.ops import Batch, BatchNode, Interleave, Map, Prefetch
-from penstock.plan.step_effects import on_workers
-from penstock.plan.visible import shown_ahead
 from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import call, calls
-from penstock.profiler.lint.inspection import Inspection, element_bytes, has_bytes
+from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.names import reads_files
 from penstock.profiler.lint.natures import randomness, work
 from penstock.rewrite.rules.inject_prefetch import has_workers, is_ahead, must_stay
@@ -44,29 +42,6 @@ def _in(node: Node) -> Iterator[Finding]:
             f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of {node.label}.",
             calls([mapped, node, prefetch]),
             "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
-        )
-
-
-_NARROW = 32  # number of elements below which the transfer of one costs more than a µs
-_SMALL = 1 << 12  # bytes of an element that is computed in a few µs
-
-
-def narrow_prefetch(plan: Inspection) -> Iterator[Finding]:
-    """Prefetch(n)·x, where n is small, and elements are small and not batches."""
-    for node, above in plan.each(Prefetch):
-        spec = node.input.spec
-        size = element_bytes(spec)
-        if not 0 < node.buffer_size < _NARROW or size is None or size > _SMALL or has_bytes(spec):
-            continue
-        others = [each for each in (*above, *node.input.walk()) if on_workers(each)]  # other checks cover these
-        if others or any(isinstance(each, BatchNode) for each in node.input.walk()) or shown_ahead(node.input):
-            continue
-        yield Finding(
-            node,
-            f"{node.label} passes small elements to the loop's thread one by one, for up to 50 µs each.",
-            call(replace(node, buffer_size=AUTOTUNE)),
-            "AUTOTUNE computes a few megabytes ahead and passes them together. A number is for batches: "
-            f".batch(32){call(node)} computes {node.buffer_size} batches ahead.",
         )
 
 
