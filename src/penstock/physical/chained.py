@@ -25,12 +25,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.block.block import Block
 from penstock.block.same_kind import read, written
 from penstock.errors import InvalidArgumentError
-from penstock.physical.stage import Cursor, Stage, State, Stream, StretchStage, as_of_now
+from penstock.physical.stage import Cursor, Stage, State, StretchStage, as_of_now
 from penstock.physical.transform import Transforms
 
 # number of elements that each step takes per result, or None if it is unknown, such as for a filter
@@ -390,6 +390,13 @@ def grows(state: State) -> bool:
     if isinstance(state, Chained):
         return grows(state.below)
     return bool(getattr(state, "has_grown", False))
+
+
+class Stream(Protocol):
+    """A stage or a cursor, as far as states are concerned."""
+
+    def state(self) -> State: ...
+    def restore(self, state: State) -> None: ...
 
 
 class Begun:

@@ -28,7 +28,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from penstock.block.block import Block
 from penstock.errors import is_failure, marked
@@ -106,7 +106,9 @@ class Stage(ABC):
     acts = False  # calls functions that may have side effects itself: see `plan.visible`
     alone = True  # only its caller, from `next` to `close`, changes its state
     is_observed = False  # True if `next` is wrapped by an observer
+    moving: ClassVar[tuple[str, ...]] = ()  # attributes that change with the position: see `place`
     watched = False  # True if `next` is wrapped for more than the order of dict keys
+    _reader: Any  # the stage or cursor that a stage with one input reads
     _place_said: State = None  # the last result of `state`, unless the stage has moved since
     latest_look: ClassVar[object] = object()  # replaced when data sets were opened or another stream began
     _is_seen: tuple[object, bool] = (None, False)  # (value of latest_look, answer)
@@ -222,38 +224,25 @@ class Stage(ABC):
         message = f"{self.label} cannot skip"
         raise AssertionError(message)
 
+    def place(self) -> State:
+        """Return the state of the stream that is read, followed by the attributes named in `moving`."""
+        below = self._reader.state()
+        return [below, *(getattr(self, name) for name in self.moving)] if self.moving else below
+
+    def go_to(self, place: State) -> None:
+        """Restore a state of `place`."""
+        below, *values = place if self.moving else (place,)
+        for name, value in zip(self.moving, values, strict=True):
+            setattr(self, name, value)
+        self._reader.restore(below)
+
     def close(self) -> None:
         """Release the resources of this stage and its inputs."""
         for stage in self.inputs:
             stage.close()
 
 
-class Stream(Protocol):
-    """A stage or a cursor, as far as states are concerned."""
-
-    def state(self) -> State: ...
-    def restore(self, state: State) -> None: ...
-
-
-class ReadingStage(Stage):
-    """A Stage whose position is that of the stream it reads, followed by the attributes named in `moving`."""
-
-    moving: ClassVar[tuple[str, ...]] = ()
-
-    _reader: Stream
-
-    def _position(self) -> State:
-        below = self._reader.state()
-        return [below, *(getattr(self, name) for name in self.moving)] if self.moving else below
-
-    def _move_to(self, position: State) -> None:
-        below, *values = position if self.moving else (position,)
-        for name, value in zip(self.moving, values, strict=True):
-            setattr(self, name, value)
-        self._reader.restore(below)
-
-
-class StretchStage(ReadingStage):
+class StretchStage(Stage):
     """A Stage that computes several positions at a time, some of which may be failures; `next` returns them in parts.
 
     Subclasses define how a stretch is computed (`make`), the state after it (`place`), and how to restore this state
@@ -268,14 +257,6 @@ class StretchStage(ReadingStage):
     @abstractmethod
     def make(self, want: int) -> Stretch | None:
         """Return the next positions, possibly none, or None at the end. An exception is one failure."""
-
-    def place(self) -> State:
-        """Return the state before the next `make`."""
-        return self._position()
-
-    def go_to(self, place: State) -> None:
-        """Restore a state of `place`."""
-        self._move_to(place)
 
     def next(self, want: int) -> Block | None:
         while self._stretch is None:
@@ -345,7 +326,7 @@ class CountingStage(StretchStage):
         return block
 
 
-class UnaryStage(ReadingStage):
+class UnaryStage(Stage):
     """A Stage that reads one input. Its state is its position."""
 
     _reader: Stage | Cursor
@@ -355,10 +336,10 @@ class UnaryStage(ReadingStage):
         self._upstream = self._reader = upstream
 
     def state(self) -> State:
-        return self._position()
+        return self.place()
 
     def restore(self, state: State) -> None:
-        self._move_to(state)
+        self.go_to(state)
 
     def close(self) -> None:
         self._reader.close()

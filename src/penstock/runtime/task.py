@@ -11,6 +11,7 @@ from penstock.physical.chained import Chained, ChainedStage, Ratios, ResumePlace
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transforms, run_all
+from penstock.plan.node import NamedStep
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.counts import CLOCKS
 from penstock.runtime.free_order import FreeOrder, Log, OutOfTurn, Ranges
@@ -44,16 +45,15 @@ class Work(ABC):
         upstream: Stage,
         transforms: Transforms,
         sizer: BlockSizer,
-        label: str,
-        where: str | None,
+        step: NamedStep,
         run: RunAll = run_all,
         epoch: int = 0,
     ) -> None:
         self.upstream = upstream
         self.transforms = transforms
         self.sizer = sizer
-        self.label = label
-        self.where = where
+        self.label = step.label
+        self.where = step.where
         self._run = run
         self._epoch = epoch
         self._count = 0  # upstream elements that tasks have got since `start`

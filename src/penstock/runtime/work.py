@@ -17,7 +17,8 @@ from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failed, failure, join
-from penstock.physical.transform import RunAll, Transforms, run_all
+from penstock.physical.transform import BlockTransform, RunAll, Transforms, run_all
+from penstock.plan.node import StepName
 from penstock.runtime.block_sizer import BlockSizer, worked
 from penstock.runtime.filling import BatchPiece, Filling
 from penstock.runtime.free_order import FreeOrder, Ranges
@@ -108,8 +109,7 @@ class BatchWork(Work):
         run: RunAll = run_all,
         epoch: int = 0,
     ) -> None:
-        label, where = label_of(transforms, batch), where_of(transforms, batch)
-        super().__init__(upstream, transforms, sizer, label, where, run, epoch)
+        super().__init__(upstream, transforms, sizer, step_of(transforms, batch), run, epoch)
         self._spec = batch
         self.inputs = batch.size
         self._cursor = Cursor(upstream)
@@ -307,16 +307,10 @@ def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
 PIECE_SECONDS = 0.016
 
 
-def label_of(transforms: Transforms, batch: BatchTask | None) -> str:
-    """Return the label of a segment."""
-    return " · ".join([transform.label for transform in transforms] + ([] if batch is None else [batch.label]))
-
-
-def where_of(transforms: Transforms, batch: BatchTask | None) -> str | None:
-    """Return the line of the user that made the segment."""
-    if transforms:
-        return transforms[-1].where
-    return None if batch is None else batch.where
+def step_of(transforms: Transforms, batch: BatchTask | None) -> StepName:
+    """Return the label of a segment, and the line of the user that made it."""
+    steps: list[BlockTransform | BatchTask] = [*transforms, *([] if batch is None else [batch])]
+    return StepName(" · ".join(step.label for step in steps), (transforms or steps)[-1].where if steps else None)
 
 
 def work_of(upstream: Stage, transforms: Transforms, settings: SegmentSettings, run: RunAll = run_all) -> Work:
@@ -327,8 +321,7 @@ def work_of(upstream: Stage, transforms: Transforms, settings: SegmentSettings, 
     source, batch, epoch = upstream if settings.ordered else FreeOrder(upstream), settings.batch, settings.epoch
     if batch is not None:
         return BatchWork(source, transforms, batch, BlockSizer(seconds=PIECE_SECONDS, unit=batch.size), run, epoch)
-    label, where = label_of(transforms, batch), where_of(transforms, batch)
-    return BlockWork(source, transforms, BlockSizer(), label, where, run, epoch)
+    return BlockWork(source, transforms, BlockSizer(), step_of(transforms, batch), run, epoch)
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:
@@ -337,4 +330,4 @@ def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | N
     It pulls half of the elements at a time, so that the consumer takes one half while a worker pulls the other. It
     pulls more if they take so little time that their transfer to another thread would cost more than they do.
     """
-    return BlockWork(upstream, (), BlockSizer(unit=(max_elements + 1) // 2), label, where)
+    return BlockWork(upstream, (), BlockSizer(unit=(max_elements + 1) // 2), StepName(label, where))

@@ -18,7 +18,7 @@ from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.chained import Chained, place_of
 from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stacking import stack_each
-from penstock.physical.stage import Cursor, CursorStage, ReadingStage, Stage, State
+from penstock.physical.stage import Cursor, CursorStage, Stage, State
 from penstock.physical.stages.batch import UnbatchStage, stack_column
 from penstock.physical.stages.keyed_windows import KeyedWindows
 from penstock.plan.grouping import BucketBySequenceLength
@@ -120,7 +120,7 @@ class GroupedStage(Stage):
         self._collector.close()
 
 
-class RebatchStage(ReadingStage, GroupedStage):
+class RebatchStage(GroupedStage):
     """Runs `unbatch` and `batch` with `sizes` in turn.
 
     Batches are views of the input batches if these are large enough.
@@ -189,10 +189,10 @@ class RebatchStage(ReadingStage, GroupedStage):
         return stack_each(rows, size, stack)
 
     def state(self) -> State:
-        return self._position()
+        return self.place()
 
     def restore(self, state: State) -> None:
-        self._move_to(state)
+        self.go_to(state)
 
 
 def _cut(rows: Block, size: int) -> Block:
