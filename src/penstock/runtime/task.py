@@ -120,11 +120,12 @@ class Work(ABC):
 
     def can_skip(self) -> bool:
         """See `Stage.can_skip`."""
-        return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
+        return False
 
-    @abstractmethod
     def skip(self, count: int) -> int:
         """See `Stage.skip`. Counts results."""
+        message = f"{self.label} cannot skip"
+        raise AssertionError(message)
 
     def pinned(self) -> int:
         """Return the number of next upstream elements that must come in a fixed order, because an earlier run did."""

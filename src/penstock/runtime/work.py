@@ -67,6 +67,9 @@ class BlockWork(Work):
         taken = worked(self.transforms, self._run, seconds, cpu)
         self.sizer.observe(block.size, taken, nbytes, 0, len(block.columns))
 
+    def can_skip(self) -> bool:
+        return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
+
     def skip(self, count: int) -> int:
         passed = self.upstream.skip(count)
         self.start += passed
@@ -250,6 +253,9 @@ class BatchWork(Work):
         taken = worked(self.transforms, self._run, seconds, cpu)
         batches = 0 if made is None or made.block is None or isinstance(work, BatchPiece) else made.block.nbytes
         self.sizer.observe(work.block.size, taken, work.block.nbytes, batches, len(work.block.columns))
+
+    def can_skip(self) -> bool:
+        return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
 
     def skip(self, count: int) -> int:
         passed = self._cursor.skip(count * self._spec.size)
