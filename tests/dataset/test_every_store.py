@@ -42,7 +42,7 @@ kept = pytest.mark.parametrize("name", KEPT)
 @pytest.fixture(autouse=True)
 def _small_chunks_and_no_files(monkeypatch):
     monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
-    monkeypatch.setattr("penstock.physical.stages.scan._REMOTE_PAUSE", 0.01)
+    monkeypatch.setattr("penstock.physical.storage._REMOTE_PAUSE", 0.01)
     yield
     system = filesystem("memory")
     if system.exists("/every-store-test"):

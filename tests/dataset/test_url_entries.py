@@ -26,7 +26,7 @@ URL = "memory://url-entries-test"
 @pytest.fixture(autouse=True)
 def system(monkeypatch):
     monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
-    monkeypatch.setattr("penstock.physical.stages.scan._REMOTE_PAUSE", 0.01)
+    monkeypatch.setattr("penstock.physical.storage._REMOTE_PAUSE", 0.01)
     system = fsspec.filesystem("memory")
     yield system
     if system.exists("/url-entries-test"):

@@ -14,7 +14,7 @@ from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage
-from penstock.physical.stages.scan import ScanStage, pause_for
+from penstock.physical.stages.scan import ScanStage
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
 from penstock.plan.storing import Snapshot, read_by
@@ -157,6 +157,8 @@ def settled(plan: Node, lowering: Lowering) -> bool:
     return all(lowering.ordered(getattr(node, "deterministic", None)) for node in plan.walk())
 
 
+_PAUSE = 0.05  # seconds between checks for commits of another process
+_REMOTE_PAUSE = 1.0  # if a check is a request to a server
 _PATIENCE = 10.0  # seconds without a commit, after which the other process seems to have stopped
 _LOOK = 0.25  # seconds between checks of an iteration that computes elements itself
 _UNLOCKABLE: set[str] = set()  # folders for which this was logged
@@ -171,7 +173,7 @@ class WriteRole:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._pause = pause_for(storage.entry.folder)
+        self._pause = _REMOTE_PAUSE if storage.remote else _PAUSE
         self.begin()
 
     def begin(self) -> None:
@@ -190,7 +192,7 @@ class WriteRole:
             return False
         if self._alone:
             now = monotonic()
-            if now < self._looked + max(_LOOK, self._pause):
+            if now < self._looked + (max(_LOOK, _REMOTE_PAUSE) if self._storage.remote else _LOOK):
                 return False
             self._looked = now
         try:

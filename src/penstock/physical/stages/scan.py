@@ -62,14 +62,9 @@ class ScanStage(Stage):
 
 
 _LOG = logging.getLogger("penstock.physical")
-_PAUSE = 0.05  # seconds between checks for commits of another process
+_PAUSE = 0.05  # seconds between checks
 _REMOTE_PAUSE = 1.0  # if a check is a request to a server
 _PATIENCE = 10.0  # seconds without new elements, after which a missing writer is logged
-
-
-def pause_for(folder: str) -> float:
-    """Return the seconds between two checks of an entry that another process writes."""
-    return _REMOTE_PAUSE if is_url(folder) else _PAUSE
 
 
 class FollowedStage(Stage):
@@ -113,7 +108,7 @@ class FollowedStage(Stage):
             if not self._over:
                 if monotonic() >= since + _PATIENCE:
                     self._tell()
-                self._pause(pause_for(self._entry.folder))
+                self._pause(_REMOTE_PAUSE if is_url(self._entry.folder) else _PAUSE)
         return False
 
     def _tell(self) -> None:

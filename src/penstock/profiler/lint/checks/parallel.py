@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.functions.uses import keeps_state
 from penstock.plan.inputs import Scan
-from penstock.plan.node import AUTOTUNE, Node, function_name
+from penstock.plan.node import AUTOTUNE, function_name
 from penstock.plan.ops import Batch, BatchNode, Interleave, Map, Prefetch
 from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import call, calls
@@ -22,27 +22,24 @@ from penstock.sources.source import SlicedSource
 def idle_prefetch(plan: Inspection) -> Iterator[Finding]:
     """Prefetch(m)·Prefetch(n), and Batch·Prefetch(n)·Map(f, parallel)."""
     for node in plan.written.walk():
-        yield from _in(node)
-
-
-def _in(node: Node) -> Iterator[Finding]:
-    if isinstance(node, Prefetch) and isinstance(node.input, Prefetch):
-        yield Finding(
-            node.input,
-            f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
-            calls([node]),
-            "One buffer has the same effect and less overhead.",
-        )
-    if not isinstance(node, Batch) or not isinstance(node.input, Prefetch) or node.input.buffer_size == 0:
-        return
-    prefetch, mapped = node.input, node.input.input
-    if isinstance(mapped, Map) and mapped.num_parallel_calls is not None:
-        yield Finding(
-            prefetch,
-            f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of {node.label}.",
-            calls([mapped, node, prefetch]),
-            "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
-        )
+        if isinstance(node, Prefetch) and isinstance(node.input, Prefetch):
+            yield Finding(
+                node.input,
+                f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
+                calls([node]),
+                "One buffer has the same effect and less overhead.",
+            )
+        if not isinstance(node, Batch) or not isinstance(node.input, Prefetch) or node.input.buffer_size == 0:
+            continue
+        prefetch, mapped = node.input, node.input.input
+        if isinstance(mapped, Map) and mapped.num_parallel_calls is not None:
+            yield Finding(
+                prefetch,
+                f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of "
+                f"{node.label}.",
+                calls([mapped, node, prefetch]),
+                "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
+            )
 
 
 _DEFAULT = 16  # the default
@@ -121,7 +118,9 @@ def sequential_map(plan: Inspection) -> Iterator[Finding]:
 def no_prefetch(plan: Inspection) -> Iterator[Finding]:
     """A plan of batches whose last steps run in the training loop: nothing is parallel, or they may not run ahead."""
     end = plan.written
-    if not any(isinstance(node, BatchNode) for node in end.walk()) or _becomes_parallel(plan):
+    # other advice makes a step parallel: later steps then run ahead, or have their own advice
+    becomes_parallel = any(sequential_maps(plan)) or any(sequential_interleaves(plan))
+    if becomes_parallel or not any(isinstance(node, BatchNode) for node in end.walk()):
         return
     if has_workers(plan.final):
         if is_ahead(plan.final) or must_stay(plan.final):
@@ -139,11 +138,6 @@ def no_prefetch(plan: Inspection) -> Iterator[Finding]:
         ".prefetch(ps.AUTOTUNE)",
         "Add it as the last step: the next batches are then computed while the loop works on this one.",
     )
-
-
-def _becomes_parallel(plan: Inspection) -> bool:
-    """Return True if other advice makes a step parallel: later steps then run ahead, or have their own advice."""
-    return any(sequential_maps(plan)) or any(sequential_interleaves(plan))
 
 
 def _is_in_memory(scan: Scan) -> bool:
