@@ -481,7 +481,7 @@ def test_strings_of_many_files_are_padded_where_they_are():
     buffers = (np.frombuffer(b"abc", np.uint8), np.frombuffer(b"xyz", np.uint8))
     column = BytesColumn(buffers, np.array([[0], [1]]), np.array([[2], [1]]), np.array([[0], [1]], np.int32))
     for value, filler in ((b"", b""), (b"..", b"..")):
-        (batch,) = Padder(lambda *_: [((2,), value)])(Block.single(column), len(column)).elements()
+        (batch,) = Padder(lambda *_, value=value: [((2,), value)])(Block.single(column), len(column)).elements()
         assert batch.tolist() == [[b"ab", filler], [b"y", filler]]
 
 
