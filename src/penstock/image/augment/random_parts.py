@@ -27,8 +27,10 @@ from penstock.keys import draw, fold, uniform
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, tensor
 
-__all__ = ["random_resized_crop", "sample_distorted_bounding_box", "stateless_random_resized_crop"]
-__all__ += ["stateless_sample_distorted_bounding_box"]
+__all__ = [
+    "random_resized_crop", "sample_distorted_bounding_box", "stateless_random_resized_crop",
+    "stateless_sample_distorted_bounding_box",
+]  # fmt: skip
 
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)

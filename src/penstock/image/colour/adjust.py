@@ -25,9 +25,11 @@ from penstock.image.rules import image_op, random_image_op
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature
 
-__all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"]
-__all__ += ["random_brightness", "random_contrast", "random_hue", "random_saturation", "stateless_random_brightness"]
-__all__ += ["stateless_random_contrast", "stateless_random_hue", "stateless_random_saturation"]
+__all__ = [
+    "adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness",
+    "random_brightness", "random_contrast", "random_hue", "random_saturation", "stateless_random_brightness",
+    "stateless_random_contrast", "stateless_random_hue", "stateless_random_saturation",
+]  # fmt: skip
 
 
 @image_op()

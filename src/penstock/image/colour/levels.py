@@ -19,8 +19,10 @@ from penstock.image.dtypes import convert_image_dtype
 from penstock.image.rules import as_float32, image_op
 from penstock.trace.lift import of_nature
 
-__all__ = ["adjust_gamma", "autocontrast", "equalize", "invert", "normalize", "per_image_standardization", "posterize"]
-__all__ += ["solarize"]
+__all__ = [
+    "adjust_gamma", "autocontrast", "equalize", "invert", "normalize", "per_image_standardization", "posterize",
+    "solarize",
+]  # fmt: skip
 
 
 @image_op()

@@ -20,8 +20,10 @@ from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate
 from penstock.trace.lift import random_op, tensor, traceable
 
-__all__ = ["central_crop", "crop_to_bounding_box", "pad", "pad_to_bounding_box", "random_crop"]
-__all__ += ["resize_with_crop_or_pad", "stateless_random_crop"]
+__all__ = [
+    "central_crop", "crop_to_bounding_box", "pad", "pad_to_bounding_box", "random_crop", "resize_with_crop_or_pad",
+    "stateless_random_crop",
+]  # fmt: skip
 
 
 def _of_size(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:

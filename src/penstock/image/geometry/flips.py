@@ -18,8 +18,10 @@ from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate
 from penstock.trace.lift import tensor
 
-__all__ = ["flip_left_right", "flip_up_down", "random_flip_left_right", "random_flip_up_down", "rot90"]
-__all__ += ["stateless_random_flip_left_right", "stateless_random_flip_up_down", "transpose"]
+__all__ = [
+    "flip_left_right", "flip_up_down", "random_flip_left_right", "random_flip_up_down", "rot90",
+    "stateless_random_flip_left_right", "stateless_random_flip_up_down", "transpose",
+]  # fmt: skip
 
 
 def _columns_reversed(
