@@ -35,12 +35,14 @@ WITHOUT_GOAL = ("per image", "pipeline, left alone")
 
 def per_image() -> Pass:
     from penstock.image.jpeg.block import JpegBlock
+    from penstock.image.kernels import DIVIDE
 
     files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
+    unit = [(DIVIDE, (255.0,) * 3)]
 
     def one_pass() -> int:
         for i, contents in enumerate(files):
-            assert not JpegBlock([contents]).decode_resize(batch[i % BLOCK][None], divide=255.0)
+            assert not JpegBlock([contents]).decode_resize(batch[i % BLOCK][None], last=unit)
         return len(files)
 
     return one_pass
@@ -48,12 +50,14 @@ def per_image() -> Pass:
 
 def per_block() -> Pass:
     from penstock.image.jpeg.block import JpegBlock
+    from penstock.image.kernels import DIVIDE
 
     files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
+    unit = [(DIVIDE, (255.0,) * 3)]
 
     def one_pass() -> int:
         for i in range(0, len(files), BLOCK):
-            assert not JpegBlock(files[i : i + BLOCK]).decode_resize(batch, divide=255.0)
+            assert not JpegBlock(files[i : i + BLOCK]).decode_resize(batch, last=unit)
         return len(files)
 
     return one_pass

@@ -3,6 +3,8 @@
 import io
 import json
 import math
+import subprocess
+import sys
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.block.arrow import from_arrow, schema_of, spec_from_schema, to_arrow
+from penstock.block.arrow_values import numbers_array, numbers_of
 from penstock.block.block import Block, concat_blocks
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
@@ -192,6 +195,38 @@ def test_numbers_and_neighbouring_strings_are_not_copied():
     assert from_arrow(batch).columns[0].array.ctypes.data == array.ctypes.data
     strings = to_arrow(block).column(1)
     assert strings.buffers()[2].address == block.columns[1].buffers[0].ctypes.data
+
+
+_NUMBERS = [
+    pa.bool_(), pa.int8(), pa.uint16(), pa.float16(), pa.int32(), pa.float32(), pa.uint64(), pa.float64(),
+    pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("ns", "Europe/Berlin"), pa.duration("ms"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _NUMBERS, ids=str)
+@pytest.mark.parametrize(("start", "count"), [(0, 0), (0, 40), (3, 8), (8, 13), (17, 1), (40, 0)])
+def test_numbers_equal_those_of_arrow(kind, start, count):
+    data = pa.py_buffer(np.random.default_rng(1).integers(0, 60, 40 * 8, np.uint8))
+    array = pa.Array.from_buffers(kind, 40, [None, data]).slice(start, count)
+    found, expected = numbers_of(array), array.to_numpy(zero_copy_only=False)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    if not pa.types.is_temporal(kind):
+        assert numbers_array(found).equals(array)
+        assert numbers_array(found[::-2]).equals(pa.array(found[::-2].copy()))
+
+
+def test_files_are_read_without_pandas(tmp_path):
+    """Importing pandas takes as long as importing everything else that reading needs."""
+    ps.Dataset.from_tensor_slices({"x": np.arange(5), "b": np.arange(5) > 2}).save(tmp_path / "saved")
+    pq.write_table(pa.table({"x": [1, 2], "b": [True, False], "day": pa.array([1, 2], pa.date32())}), tmp_path / "a")
+    code = f"""
+import sys, penstock as ps
+assert len(list(ps.Dataset.load({str(tmp_path / "saved")!r}))) == 5
+assert len(list(ps.ParquetDataset({str(tmp_path / "a")!r}))) == 2
+sys.exit("pandas" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_class_that_cannot_be_found_is_named_and_can_be_given():

@@ -25,6 +25,7 @@ from tests.image.jpegs import KERNEL_KINDS, jpeg
 from penstock.image.jpeg import block as jpeg_block
 from penstock.image.jpeg.block import JpegBlock
 from penstock.image.jpeg.kernels import FIELDS
+from penstock.image.kernels import DIVIDE
 from penstock.native import library
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,7 @@ def decode(files, size):
     """Each way to decode a Block."""
     block = JpegBlock(files)
     block.decode_packed()
-    block.decode_resize(np.empty((len(files), *size, 3), np.float32), divide=255.0)
+    block.decode_resize(np.empty((len(files), *size, 3), np.float32), last=[(DIVIDE, (255.0,) * 3)])
     return block
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.image.jpegs import KERNEL_KINDS, OTHER_KINDS, decode_resize_into, files, jpeg
+from tests.image.jpegs import KERNEL_KINDS, OTHER_KINDS, decode_resize_into, files, jpeg, resize_into
 from tests.image.photos import photo
 
 import penstock as ps
@@ -15,11 +15,11 @@ from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
 from penstock.image import decode_jpeg, encode_jpeg, encode_png, extract_jpeg_shape
 from penstock.image.jpeg import block as jpeg_block
 from penstock.image.jpeg.block import JpegBlock
-from penstock.image.jpeg.kernels import COPY
 from penstock.image.jpeg.places import FLIPS
-from penstock.image.resizing.sampling import resize_bilinear_into
+from penstock.image.kernels import DIVIDE, MULTIPLY
 
 PLAIN = {"fancy_upscaling": True, "dct_method": ""}
+TO_UNIT = [(DIVIDE, (255.0,) * 3)]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -119,7 +119,15 @@ def test_what_the_kernel_leaves(kind):
     st.integers(1, 40),
     st.integers(1, 40),
     st.sampled_from([1, 3]),
-    st.sampled_from([{}, {"multiply": 0.3}, {"divide": 255.0}, {"divide": 3.7}, {"dtype": np.uint8}]),
+    st.sampled_from(
+        [
+            {},
+            {"last": [(MULTIPLY, (0.3,) * 3)]},
+            {"last": TO_UNIT},
+            {"last": [(DIVIDE, (3.7,) * 3)]},
+            {"dtype": np.uint8},
+        ]
+    ),
     st.integers(0, 80),
 )
 def test_resized_flipped_and_scaled_as_one_by_one(contents, height, width, channels, how, flips):
@@ -150,9 +158,9 @@ def test_windows(kind, window, channels):
     assert JpegBlock([contents]).decode(out, windows=windows) == {}
     np.testing.assert_array_equal(out[0], part)
     small, expected = np.zeros((1, 20, 30, channels), np.float32), np.zeros((20, 30, channels), np.float32)
-    flips = {"flip_left_right": "before", "flip_up_down": "after", "divide": 255.0}
+    flips = {"flip_left_right": "before", "flip_up_down": "after", "last": TO_UNIT}
     assert JpegBlock([contents]).decode_resize(small, windows=windows, **flips) == {}
-    resize_bilinear_into(np.ascontiguousarray(part), expected, **flips)
+    resize_into(part, expected, **flips)
     np.testing.assert_array_equal(small[0], expected)
 
 
@@ -269,10 +277,10 @@ def test_one_block_is_one_call(kernels_only, monkeypatch):
 def test_without_the_kernels(monkeypatch):
     contents = [jpeg("420", 40, 50), jpeg("grey", 30, 20)]
     out, plain = np.zeros((2, 2, 9, 9, 3), np.float32)
-    JpegBlock(contents).decode_resize(out, divide=255.0)
+    JpegBlock(contents).decode_resize(out, last=TO_UNIT)
     packed = JpegBlock(contents).decode_packed()
     monkeypatch.setattr(jpeg_block._KERNELS, "loaded", lambda: None)
-    assert JpegBlock(contents).decode_resize(plain, divide=255.0) == {}
+    assert JpegBlock(contents).decode_resize(plain, last=TO_UNIT) == {}
     np.testing.assert_array_equal(plain, out)
     again = JpegBlock(contents).decode_packed()
     np.testing.assert_array_equal(again.pixels, packed.pixels)
@@ -374,8 +382,7 @@ def test_threads_share_nothing():
         (np.zeros((1, 4, 4, 2), np.float32), {}, r"got shape \(1, 4, 4, 2\)"),
         (np.zeros((1, 4, 4, 3), np.float64), {}, "gives float32 or uint8; got float64"),
         (np.zeros((1, 4, 8, 3), np.float32)[:, :, ::2], {}, "C-contiguous"),
-        (np.zeros((1, 4, 4, 3), np.float32), {"multiply": 2, "divide": 2}, "one of multiply and divide"),
-        (np.zeros((1, 4, 4, 3), np.uint8), {"divide": 2}, "uint8 result cannot be scaled"),
+        (np.zeros((1, 4, 4, 3), np.uint8), {"last": TO_UNIT}, "uint8 result cannot be scaled"),
         (np.zeros((1, 4, 4, 3), np.float32), {"flip_up_down": "sideways"}, "'after'; got 'sideways'"),
         (np.zeros((1, 4, 4, 3), np.float32), {"flip_up_down": np.array([3])}, "positions in"),
         (np.zeros((1, 4, 4, 3), np.float32), {"windows": np.zeros((1, 3), np.int64)}, r"got int64 \(1, 3\)"),
@@ -391,6 +398,7 @@ def test_a_place_outside_of_the_batch_is_not_written():
     block = JpegBlock([jpeg("420", 20, 30)])
     out = np.zeros(20 * 30 * 3, np.uint8)
     for place in (-1, 1, 2**60):
-        left = block._run(out, COPY, 1.0, (1, 1, 3), np.array([place]), np.zeros((1, 2), np.int8), None, PLAIN)
+        flips = np.zeros((1, 2), np.int8)
+        left = block._run(out, (1, 1, 3), np.array([place]), flips, None, PLAIN, copies=True)
         assert left == [0]
     assert not out.any()

@@ -6,18 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.photos import photo
 
-from penstock.errors import DataLossError, InvalidArgumentError
-from penstock.image import cast, decode_jpeg, encode_jpeg, flip_left_right, flip_up_down, resize
+from penstock.errors import DataLossError
+from penstock.image import decode_jpeg, encode_jpeg, flip_left_right, flip_up_down, resize
 from penstock.image.jpeg.block import JpegBlock
 from penstock.image.jpeg.libjpeg import Scratch, decode_into
-from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels import BAD_ARGUMENT, DIVIDE, MULTIPLY
 from penstock.image.resizing import reference
 from penstock.image.resizing.reference import bilinear_taps
-from penstock.image.resizing.sampling import resize_bilinear_into
+from penstock.image.resizing.sampling import resize_bilinear
 from penstock.native.library import Kernels
 
 SIDES = st.integers(1, 40)
-FLIPS = st.sampled_from(["", "before", "after"])
 
 
 @st.composite
@@ -27,64 +26,25 @@ def images(draw, max_count=3):
     return values if draw(st.booleans()) else (np.abs(values) % 256).astype(np.uint8)
 
 
-@st.composite
-def scalings(draw):
-    kind = draw(st.sampled_from(["none", "multiply", "divide"]))
-    value = draw(st.floats(2**-10, 2**10, width=32))
-    return {} if kind == "none" else {kind: value}
-
-
-def flipped(image, left_right, up_down, when):
-    if left_right == when:
-        image = flip_left_right(image)
-    return flip_up_down(image) if up_down == when else image
-
-
-@given(images(), SIDES, SIDES, scalings(), FLIPS, FLIPS)
-def test_native_equals_reference(image, height, width, scaling, left_right, up_down):
-    dst = np.full((len(image), height, width, image.shape[3]), np.nan, np.float32)
-    resize_bilinear_into(image, dst, **scaling, flip_left_right=left_right, flip_up_down=up_down)
-    source = flipped(image, left_right, up_down, "before")
-    taps = bilinear_taps(source.shape[1], height), bilinear_taps(source.shape[2], width)
-    expected = flipped(reference.resize_bilinear(source, *taps, **scaling), left_right, up_down, "after")
-    np.testing.assert_array_equal(dst, expected)
-
-
-@given(images(max_count=1), SIDES, SIDES)
-def test_uint8_result_equals_the_cast(image, height, width):
-    image = image[0].astype(np.uint8)
-    dst = np.empty((height, width, image.shape[2]), np.uint8)
-    resize_bilinear_into(image, dst)
-    np.testing.assert_array_equal(dst, cast(resize(image, (height, width)), np.uint8))
+@given(images(), SIDES, SIDES)
+def test_native_equals_reference(image, height, width):
+    taps = bilinear_taps(image.shape[1], height), bilinear_taps(image.shape[2], width)
+    expected = reference.resize_bilinear(image, *taps)
+    np.testing.assert_array_equal(resize_bilinear(image, height, width), expected)
 
 
 @given(SIDES, SIDES, st.sampled_from([1, 3, 4]), st.sampled_from([np.float32, np.uint8]))
 def test_nothing_is_written_beside_the_result(height, width, channels, dtype):
     """Vectors are four values wide: their surplus must stay inside."""
-    image = photo(9, 7, channels)
+    image = photo(9, 7, channels).astype(dtype)
+    image.flags.writeable = False
     size = height * width * channels
-    memory = np.full(size + 32, 77, dtype)
-    resize_bilinear_into(image, memory[16 : 16 + size].reshape(height, width, channels))
+    memory = np.full(size + 32, 77, np.float32)
+    taps = bilinear_taps(9, height), bilinear_taps(7, width)
+    assert native.resize_bilinear(image.reshape(-1), 9, 7, channels, *taps[0], *taps[1], memory[16 : 16 + size]) == 0
     assert (memory[:16] == 77).all()
     assert (memory[16 + size :] == 77).all()
-
-
-def test_dividing_is_not_multiplying_by_the_reciprocal():
-    image = np.arange(256, dtype=np.uint8).reshape(16, 16, 1)
-    divided, multiplied = np.empty((2, 16, 16, 1), np.float32)
-    resize_bilinear_into(image, divided, divide=255.0)
-    resize_bilinear_into(image, multiplied, multiply=1 / 255)
-    np.testing.assert_array_equal(divided, resize(image, (16, 16)) / 255.0)
-    np.testing.assert_array_equal(multiplied, resize(image, (16, 16)) * (1 / 255))
-    assert (divided != multiplied).any()
-
-
-def test_flips_before_and_after_differ_in_the_last_bits_only():
-    image = photo(31, 47)
-    before, after = np.empty((2, 20, 20, 3), np.float32)
-    resize_bilinear_into(image, before, flip_left_right="before")
-    resize_bilinear_into(image, after, flip_left_right="after")
-    np.testing.assert_allclose(before, after, atol=4e-4)
+    np.testing.assert_array_equal(memory[16 : 16 + size], resize(image, (height, width)).reshape(-1))
 
 
 PIXELS = np.zeros(75, np.uint8)
@@ -103,7 +63,7 @@ def test_a_tap_outside_the_source_is_refused_unwritten(which, wrong):
         *(5, 5, 3),
         *(indices[0], indices[1], y.weight),
         *(indices[2], indices[3], x.weight),
-        *(np.float32(1), False, dst),
+        dst,
     )
     assert status == BAD_ARGUMENT
     assert (dst == 7).all()
@@ -113,42 +73,41 @@ def test_a_tap_outside_the_source_is_refused_unwritten(which, wrong):
 def test_sizes_that_do_not_fit_the_source_are_refused(height, width):
     y, x = bilinear_taps(5, 4), bilinear_taps(5, 4)
     dst = np.full(4 * 4 * 3, 7, np.float32)
-    args = (PIXELS, height, width, 3, *y, *x, np.float32(1), False, dst)
+    args = (PIXELS, height, width, 3, *y, *x, dst)
     assert native.resize_bilinear(*args) == BAD_ARGUMENT
     assert (dst == 7).all()
 
 
-@pytest.mark.parametrize(
-    ("src", "dst", "scaling", "text"),
-    [
-        (np.zeros((4, 4, 3), np.uint8), np.zeros((2, 2, 1), np.float32), {}, r"\(4, 4, 3\); got \(2, 2, 1\)"),
-        (np.zeros((4, 4, 3), np.int16), np.zeros((2, 2, 3), np.float32), {}, "got int16 and float32"),
-        (np.zeros((4, 4, 3), np.uint8), np.zeros((2, 2, 3), np.uint8), {"divide": 2}, "no scaling"),
-        (np.zeros((4, 4, 3), np.float32), np.zeros((2, 2, 3), np.uint8), {}, "needs a uint8 image"),
-        (np.zeros((4, 4, 3), np.uint8), np.zeros((2, 2, 3), np.float32), {"divide": 2, "multiply": 3}, "got both"),
-        (np.zeros((4, 4, 3), np.uint8), np.zeros((2, 4, 3), np.float32)[:, ::2], {}, "C-contiguous"),
-        (np.zeros((0, 4, 3), np.uint8), np.zeros((2, 2, 3), np.float32), {}, "at least one pixel"),
-    ],
-)
-def test_arguments_that_do_not_fit(src, dst, scaling, text):
-    with pytest.raises(InvalidArgumentError, match=text):
-        resize_bilinear_into(src, dst, **scaling)
-
-
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("scaling", [{}, {"divide": 255.0}, {"multiply": 0.5}])
+@pytest.mark.parametrize("scaling", [(), [(DIVIDE, (255.0,) * 3)], [(MULTIPLY, (0.5,) * 3)]])
 def test_decode_resize_equals_the_steps(channels, scaling):
     contents = encode_jpeg(photo(60, 81))
     batch = np.full((3, 32, 24, channels), -1, np.float32)
     flips = {"flip_left_right": "before", "flip_up_down": "after"}
-    assert JpegBlock([contents]).decode_resize(batch[1:2], **scaling, **flips) == {}
+    assert JpegBlock([contents]).decode_resize(batch[1:2], last=scaling, **flips) == {}
     expected = flip_up_down(resize(flip_left_right(decode_jpeg(contents, channels)), (32, 24)))
-    if "divide" in scaling:
-        expected = expected / scaling["divide"]
-    if "multiply" in scaling:
-        expected = expected * scaling["multiply"]
+    for code, numbers in scaling:
+        expected = expected / numbers[0] if code == DIVIDE else expected * numbers[0]
     np.testing.assert_array_equal(batch[1], expected)
     assert (batch[[0, 2]] == -1).all()
+
+
+def test_dividing_is_not_multiplying_by_the_reciprocal():
+    block = JpegBlock([encode_jpeg(photo(16, 16))])
+    divided, multiplied, plain = np.empty((3, 1, 16, 16, 3), np.float32)
+    for out, last in ((divided, [(DIVIDE, (255.0,) * 3)]), (multiplied, [(MULTIPLY, (1 / 255,) * 3)]), (plain, [])):
+        assert block.decode_resize(out, last=last) == {}
+    np.testing.assert_array_equal(divided, plain / 255.0)
+    np.testing.assert_array_equal(multiplied, plain * (1 / 255))
+    assert (divided != multiplied).any()
+
+
+def test_flips_before_and_after_differ_in_the_last_bits_only():
+    block = JpegBlock([encode_jpeg(photo(31, 47))])
+    before, after = np.empty((2, 1, 20, 20, 3), np.float32)
+    block.decode_resize(before, flip_left_right="before")
+    block.decode_resize(after, flip_left_right="after")
+    np.testing.assert_allclose(before, after, atol=4e-4)
 
 
 def test_decode_resize_leaves_the_place_alone_when_the_file_is_cut():

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.photos import photo
 
-from penstock.errors import InvalidArgumentError
 from penstock.image import ResizeMethod, resize
-from penstock.image.kernels import BAD_ARGUMENT, by_kind
+from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.resizing import reference
 from penstock.image.resizing.resize import METHODS
-from penstock.image.resizing.spans import area_spans, cubic_spans, filter_spans, resize_spans_into
+from penstock.image.resizing.spans import area_spans, cubic_spans, filter_spans, resize_spans
 from penstock.native.library import Kernels
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "resize.npz")
@@ -56,19 +55,28 @@ def test_the_kernel_sums_as_the_reference(batch, height, width, name, antialias)
     sizes = (batch.shape[1], height), (batch.shape[2], width)
     y, x = (cubic_spans(*s) if name == "cubic" else filter_spans(*s, name, antialias) for s in sizes)
     dst = np.full((len(batch), height, width, batch.shape[3]), np.nan, np.float32)
-    status = spans_native.resize_spans(*by_kind(flat(batch)), *batch.shape[1:], *y, *x, np.float32(1), dst.reshape(-1))
+    status = spans_native.resize_spans(flat(batch), *batch.shape[1:], *y, *x, dst.reshape(-1))
     assert status == 0
     np.testing.assert_array_equal(dst, reference.resize_spans(batch, y, x))
 
 
 @given(images(), SIDES, SIDES)
 def test_the_kernel_of_areas_sums_as_the_reference(batch, height, width):
-    y, x = area_spans(batch.shape[1], height), area_spans(batch.shape[2], width)
-    factor = np.float32(0.3)
-    dst = np.full((len(batch), height, width, batch.shape[3]), np.nan, np.float32)
-    status = spans_native.resize_area(*by_kind(flat(batch)), *batch.shape[1:], *y, *x, factor, dst.reshape(-1))
-    assert status == 0
-    np.testing.assert_array_equal(dst, reference.resize_area(batch, y, x, factor))
+    along = summed_along(batch, area_spans(batch.shape[2], width), 2)
+    along = summed_along(along, area_spans(batch.shape[1], height), 1)
+    rows, columns = np.float32(batch.shape[1]) / np.float32(height), np.float32(batch.shape[2]) / np.float32(width)
+    expected = along * np.float32(1.0 / float(rows * columns))
+    np.testing.assert_array_equal(resize_spans(batch, height, width, "area"), expected)
+
+
+def summed_along(images, spans, axis):
+    """Sum along an axis in the order of positions; positions beyond the input repeat its edge."""
+    total = np.float32(0)
+    for k in range(spans.weights.shape[1]):
+        weight = np.expand_dims(spans.weights[:, k], tuple(range(1, images.ndim - axis)))
+        at = np.minimum(spans.starts + k, images.shape[axis] - 1)
+        total = total + weight * images.take(at, axis=axis).astype(np.float32)
+    return total
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
@@ -76,7 +84,7 @@ def test_rows_wider_than_a_tile(kind):
     image = photo(30, 700)[None].astype(kind)
     y, x = filter_spans(30, 11, "triangle", True), filter_spans(700, 123, "triangle", True)
     dst = np.empty((1, 11, 123, 3), np.float32)
-    assert spans_native.resize_spans(*by_kind(flat(image)), 30, 700, 3, *y, *x, np.float32(1), dst.reshape(-1)) == 0
+    assert spans_native.resize_spans(flat(image), 30, 700, 3, *y, *x, dst.reshape(-1)) == 0
     np.testing.assert_array_equal(dst, reference.resize_spans(image, y, x))
 
 
@@ -147,15 +155,14 @@ def test_names_of_methods():
 
 @pytest.mark.parametrize("which", ["y", "x"])
 @pytest.mark.parametrize("start", [-1, 4])
-@pytest.mark.parametrize("kernel", ["resize_spans", "resize_area"])
-def test_a_span_outside_the_source_is_refused_unwritten(kernel, start, which):
+def test_a_span_outside_the_source_is_refused_unwritten(start, which):
     spans = {axis: area_spans(5, 3) for axis in "yx"}
     wrong = spans[which].starts.copy()
     wrong[1] = start
     spans[which] = spans[which]._replace(starts=wrong)
     dst = np.full(3 * 3 * 3, 7, np.float32)
-    args = (*by_kind(flat(np.zeros(75, np.uint8))), 5, 5, 3, *spans["y"], *spans["x"], np.float32(1), dst)
-    assert getattr(spans_native, kernel)(*args) == BAD_ARGUMENT
+    args = (flat(np.zeros(75, np.uint8)), 5, 5, 3, *spans["y"], *spans["x"], dst)
+    assert spans_native.resize_spans(*args) == BAD_ARGUMENT
     assert (dst == 7).all()
 
 
@@ -163,22 +170,6 @@ def test_a_span_outside_the_source_is_refused_unwritten(kernel, start, which):
 def test_sizes_that_do_not_fit_the_source_are_refused(height, width):
     spans = filter_spans(5, 4, "triangle", True)
     dst = np.full(4 * 4 * 3, 7, np.float32)
-    args = (*by_kind(flat(np.zeros(75, np.uint8))), height, width, 3, *spans, *spans, np.float32(1), dst)
+    args = (flat(np.zeros(75, np.uint8)), height, width, 3, *spans, *spans, dst)
     assert spans_native.resize_spans(*args) == BAD_ARGUMENT
     assert (dst == 7).all()
-
-
-@pytest.mark.parametrize(
-    ("src", "dst"),
-    [
-        (np.zeros((4, 4, 3), np.int16), np.zeros((2, 2, 3), np.float32)),
-        (np.zeros((4, 4, 3), np.uint8), np.zeros((2, 2, 3), np.uint8)),
-        (np.zeros((4, 4, 3), np.uint8), np.zeros((2, 2, 1), np.float32)),
-        (np.zeros((2, 4, 4, 3), np.uint8), np.zeros((3, 2, 2, 3), np.float32)),
-        (np.zeros((4, 4, 3), np.uint8), np.zeros((2, 4, 3), np.float32)[:, ::2]),
-        (np.zeros((0, 4, 3), np.uint8), np.zeros((2, 2, 3), np.float32)),
-    ],
-)
-def test_arguments_that_do_not_fit(src, dst):
-    with pytest.raises(InvalidArgumentError, match="resize: the fast path takes"):
-        resize_spans_into(src, dst, "area")

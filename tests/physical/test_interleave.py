@@ -101,7 +101,7 @@ def test_inputs_are_asked_for_more_than_a_turn_at_a_time(monkeypatch):
 
     monkeypatch.setattr(inner_inputs.Input, "_filled", counting)
     monkeypatch.setattr(Opening, "small", lambda opening, made: None)
-    monkeypatch.setattr("penstock.physical.stages.interleave.AT_ONCE", 10.0)  # no input takes long
+    monkeypatch.setattr("penstock.physical.stages.request_sizes.AT_ONCE", 10.0)  # no input takes long
     monkeypatch.setattr(block_sizer, "_MOST", 1)  # one batch at a time, on a fast machine too
     ds = ps.Dataset.range(16).interleave(lambda i: ps.Dataset.range(256), cycle_length=16, block_length=4)
     with ds.batch(32).iterator(executor="inline") as elements:

@@ -20,7 +20,7 @@ import penstock as ps
 from penstock.physical import inner_inputs
 from penstock.physical.inner_inputs import InnerInputs
 from penstock.physical.inner_plans import Opening
-from penstock.physical.stages import interleave
+from penstock.physical.stages import request_sizes
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.testing import assert_same_elements
 
@@ -54,7 +54,7 @@ def together(monkeypatch: pytest.MonkeyPatch) -> Together:
         sizer.want = found.want
 
     monkeypatch.setattr(InnerInputs, "small", counted)
-    for module in (inner_inputs, interleave):
+    for module in (inner_inputs, request_sizes):
         monkeypatch.setattr(module, "AT_ONCE", 60.0)
     monkeypatch.setattr(BlockSizer, "__init__", begun)
     monkeypatch.setattr(BlockSizer, "observe", lambda sizer, *given, **named: None)

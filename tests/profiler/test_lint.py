@@ -171,7 +171,6 @@ ADVISED = {
     "shuffle_small.names": lambda folder: ps.TFRecordDataset(names(folder)).map(len).shuffle(10),
     "vectorise_batch.exact": lambda folder: numbers().map(lambda x: np.modf(x / 1000)[0]).batch(32),
     "vectorise_batch.last_axis": lambda folder: rows_of_numbers().map(lambda v: fraction(np.sort(v))).batch(8),
-    "narrow_prefetch": lambda folder: numbers().map(lambda x: x * 2).prefetch(2).batch(32),
     "no_prefetch": lambda folder: ps.TFRecordDataset(folder / "part-0.tfrecord").batch(8),
     "no_prefetch.switched_off": lambda folder: (
         records(folder).batch(8).with_options(ps.Options(experimental_optimization={"inject_prefetch": False}))
@@ -396,7 +395,6 @@ SAME = {
         files.map(load, 2).prefetch(3).batch(4).prefetch(1),
         files.map(load, 2).batch(4).prefetch(3),
     ),
-    "narrow_prefetch": lambda files: (files.map(len).prefetch(2), files.map(len).prefetch(ps.AUTOTUNE)),
     "no_prefetch": lambda files: (files.map(len).batch(4), files.map(len).batch(4).prefetch(ps.AUTOTUNE)),
 }
 

@@ -39,9 +39,7 @@ RECORDED = {
 
 
 def recorded(found: Analysis, starting: float = 0.0, start: Start | None = None) -> RunVerdict:
-    return verdict(
-        {"waits": asdict(waits(found, starting)), "start": start and asdict(start), "analysis": asdict(found)}
-    )
+    return verdict(Analysis.of(asdict(found)), asdict(waits(found, starting)), start and asdict(start))
 
 
 def waits(found: Analysis, starting: float = 0.0) -> Waits:

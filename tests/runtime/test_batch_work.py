@@ -120,11 +120,14 @@ def test_as_many_elements_are_requested_as_whole_batches_need(want, failing, wan
     assert stage.wants == wants
 
 
-@pytest.mark.parametrize(("most", "want"), [(-1, 100), (0, 100), (1, 1), (10, 5)])
-def test_a_prefetch_requests_at_most_half_of_its_elements_at_a_time(most, want):
-    work = reading_ahead(Asked(), most, "prefetch", None)
-    work.sizer.resume(100)
-    assert work.sizer.want == want
+@pytest.mark.parametrize(
+    ("most", "seconds", "want"), [(10, 1e-3, 5), (2, 1e-3, 1), (10, 1e-2, 1), (2, 1e-6, 1024), (-1, 1e-6, 4096)]
+)
+def test_a_prefetch_requests_half_of_its_elements_at_a_time_and_more_if_they_are_fast(most, seconds, want):
+    sizer = reading_ahead(Asked(), most, "prefetch", None).sizer
+    for _ in range(20):
+        sizer.observe(sizer.want, sizer.want * seconds, 8 * sizer.want)
+    assert sizer.want == want
 
 
 def test_a_failure_of_the_input_takes_one_place():

@@ -553,10 +553,15 @@ def test_rows_count_what_is_in_their_slots():
 class Pool:
     """Holds memory like the arena."""
 
-    most = None
+    def __init__(self):
+        self.bounds = []
+
+    @property
+    def most(self):
+        return self.bounds[-1]
 
     def bound(self, nbytes):
-        self.most = nbytes
+        self.bounds.append(nbytes)
 
     def watch(self, changed):
         self.changed = changed
@@ -584,9 +589,13 @@ def test_what_is_kept_for_use_again_follows_the_smallest_budget(kept):
     assert kept.reserved(800) == 0
     del small
     assert pool.most == 800
-    kept.follow(Follower(lambda: None, 1 << 40))
     del large
     assert pool.most == 1 << 28
+    huge = Follower(lambda: None, 1 << 40)
+    kept.follow(huge)
+    assert pool.most == huge.most
+    kept.trim(1 << 20)
+    assert pool.bounds[-2:] == [1 << 20, 1 << 40]
 
 
 def test_polled_memory_counts_too(kept):

@@ -722,7 +722,7 @@ class Pauses(Once):
     def step(self):
         self.entered.set()
         self.scheduler.go_outside(time.perf_counter() - SECONDS)
-        pausing(self.scheduler, self.scope)(SECONDS, self.wait)
+        pausing(self.scope)(SECONDS, self.wait)
         self.found.append(threading.get_ident() in self.scheduler._outside)
         self.scheduler.come_back()
         self.found.append(self.scheduler._waiting)

@@ -142,7 +142,7 @@ def test_whether_its_input_is_seen_is_said_when_whoever_pulls_knows():
         next(elements)
         held_when_full(elements)
         segment = elements._run.root
-        segment._known, segment._pulling = False, True  # like a worker that has just started
+        segment._is_seen_below, segment._pulling = (None, False), True  # like a worker that has just started
         asking = threading.Thread(target=lambda: found.append(segment.seen_below))
         asking.start()
         asking.join(0.01)
@@ -159,7 +159,7 @@ def test_of_what_is_seen_no_more_is_made_at_a_time_than_is_wanted_ahead():
         segment = elements._run.root
         ahead = segment.statistics().ahead
         for wanted, made in ((0, None), (1, 1), (ahead + 1, 1), (ahead + 8, 4), (ahead + 9, 4)):
-            segment._wanted = wanted
+            segment._limits.wanted = wanted
             assert segment._may_make() == made
 
 
@@ -424,7 +424,7 @@ def alone(work, *, limit=1 << 20, at_most=None, parallelism=1, reads=False, orde
     knobs = Knobs(at_most or parallelism)
     lane = Lane("pieces", "pieces", knobs, TunerLimits(), Limit(limit), bounded=at_most is not None, reads=reads)
     found = {"parallelism": parallelism, "ordered": ordered, "depth": 0, **more}
-    return Segment(work, scheduler, Scope(scheduler), driver or Looks(), lane, **found)
+    return Segment(work, Scope(scheduler), driver or Looks(), lane, **found)
 
 
 @pytest.fixture
@@ -521,7 +521,7 @@ def test_only_a_state_without_a_log_is_remembered():
 def test_each_result_that_is_taken_wakes_a_worker_until_the_end():
     segment, wakes = alone(Pieces()), []
     segment.step()
-    segment._scheduler.wake = lambda: wakes.append(segment._ended)
+    segment._scope.scheduler.wake = lambda: wakes.append(segment._results.complete)
     segment.make(1)
     assert wakes == [False]
     while segment.step():
@@ -743,18 +743,18 @@ def test_how_many_results_a_task_may_make_of_what_is_seen():
     for _ in range(3):
         segment.step()
     for wanted, most in ((0, None), (1, 1), (4, 1), (5, 1), (7, 2), (9, 3)):
-        segment._wanted = wanted
+        segment._limits.wanted = wanted
         assert segment._may_make() == most
 
 
 @pytest.mark.parametrize(("seen", "below", "outside"), [(True, True, True), (False, True, False), (False,) * 3])
 def test_a_worker_is_in_a_generator_only_while_it_pulls_from_one(seen, below, outside):
     work = Pieces(below=Below(seen=seen, seen_below=below))
-    work.pulling = lambda: found.append(threading.get_ident() in segment._scheduler._outside)
+    work.pulling = lambda: found.append(threading.get_ident() in segment._scope.scheduler._outside)
     segment, found = alone(work), []
     segment.step()
     assert found == [outside]
-    assert not segment._scheduler._outside
+    assert not segment._scope.scheduler._outside
 
 
 def test_what_no_element_is_to_blame_for_ends_the_pass():
@@ -817,14 +817,14 @@ def test_a_result_that_is_larger_than_the_budget_ends_the_pass():
 def test_who_waits_for_a_result_is_woken_when_there_is_one_to_take_and_at_the_end():
     def making(ticket):
         if ticket == 0:
-            found.append(wakes(segment._arrived, segment.step))  # number 1, which has to wait for number 0
+            found.append(wakes(segment.hand_over.waiting, segment.step))  # number 1, which has to wait for number 0
 
     found, segment = [], alone(Pieces([8, 8], making=making), parallelism=2)
-    assert wakes(segment._arrived, segment.step)
+    assert wakes(segment.hand_over.waiting, segment.step)
     assert found == [False]
     assert all(number(segment.make(1)) == i for i in range(2))
-    assert wakes(segment._arrived, segment.step)
-    assert wakes(segment._arrived, segment.abort)
+    assert wakes(segment.hand_over.waiting, segment.step)
+    assert wakes(segment.hand_over.waiting, segment.abort)
 
 
 def test_who_waits_for_something_to_do_is_woken_by_everything():
@@ -923,12 +923,12 @@ def test_a_look_that_fails_ends_the_pass_and_nothing_is_known(patient):
 def test_who_wants_a_result_and_is_no_worker_makes_none(patient):
     makers = []
     segment = alone(Pieces(making=lambda ticket: makers.append(threading.current_thread())))
-    slept = asleep(segment._arrived)
+    slept = asleep(segment.hand_over.waiting)
     segment.lane._divided, segment.lane.gate.watch = 2, makers.append
     answer = answered(lambda: number(segment.make(1)))
     assert slept.acquire(timeout=SECONDS)
     with segment._lock:
-        assert segment._scheduler._waiting == 0
+        assert segment._scope.scheduler._waiting == 0
     segment.step()
     assert answer() == 0
     assert makers == [threading.main_thread()]
@@ -938,9 +938,9 @@ def test_who_wants_a_result_and_is_no_worker_makes_none(patient):
 
 def test_who_has_waited_for_long_has_others_look(patient):
     segment, replaced = alone(Pieces()), []
-    segment._scheduler.replace_outside = lambda: replaced.append(segment._driver.looks)
+    segment._scope.scheduler.replace_outside = lambda: replaced.append(segment._driver.looks)
     segment._driver.patiences = [0.0]
-    slept = asleep(segment._arrived)
+    slept = asleep(segment.hand_over.waiting)
     answer = answered(lambda: number(segment.make(1)))
     while segment._driver.asked < 2:
         assert slept.acquire(timeout=SECONDS)
@@ -953,7 +953,7 @@ def test_who_has_waited_for_long_has_others_look(patient):
 def test_who_waits_hears_that_the_run_is_closed(patient):
     segment = alone(Pieces())
     segment.counts.enter()  # like a worker that is still at work
-    slept = asleep(segment._arrived)
+    slept = asleep(segment.hand_over.waiting)
     answer = answered(lambda: segment.make(1))
     assert slept.acquire(timeout=SECONDS)
     segment.abort()
@@ -979,7 +979,7 @@ def test_a_worker_sleeps_while_others_are_at_all_that_it_may_do(patient, seen, w
             slept = asleep(segment._changed)
             answers.append(answered(lambda: number(segment.make(1)), worker=True))
             assert slept.acquire(timeout=SECONDS)
-            found.append((segment._scheduler._waiting, work.pulled))
+            found.append((segment._scope.scheduler._waiting, work.pulled))
 
     answers, found = [], []
     work = Pieces([8, 8][:parallelism], below=Below(seen=seen), **{when: meanwhile})
@@ -987,18 +987,18 @@ def test_a_worker_sleeps_while_others_are_at_all_that_it_may_do(patient, seen, w
     segment.step()
     assert answers[0]() == 0
     assert found == [(1, pulled)]
-    assert segment._scheduler._waiting == 0
+    assert segment._scope.scheduler._waiting == 0
     assert segment._driver.asked == 1
 
 
 def test_a_worker_that_waits_is_in_no_generator(patient, worker):
     def meanwhile(*given):
-        found.append(threading.get_ident() in segment._scheduler._outside)
+        found.append(threading.get_ident() in segment._scope.scheduler._outside)
 
     for outside in (False, True):
         segment, found = alone(Pieces(making=meanwhile)), []
         if outside:
-            segment._scheduler.go_outside(0.0)
+            segment._scope.scheduler.go_outside(0.0)
         segment.make(1)
         meanwhile()
         assert found == [False, outside]

@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.errors import InvalidTypeError
 from penstock.physical import inner_inputs
 from penstock.physical.inner_plans import Opening
-from penstock.physical.stages import interleave, turns
+from penstock.physical.stages import interleave, request_sizes, turns
 from penstock.runtime import executors, thread_reader
 from penstock.runtime.autotune import remembered
 from penstock.sources.records import RecordsSource
@@ -201,7 +201,7 @@ def woven(monkeypatch):
         return made
 
     monkeypatch.setattr(inner_inputs.InnerInputs, "small", counted)
-    for module in (inner_inputs, interleave):
+    for module in (inner_inputs, request_sizes):
         monkeypatch.setattr(module, "AT_ONCE", 60.0)
     return found
 
@@ -479,7 +479,7 @@ def test_small_inputs_have_stages_where_a_few_megabytes_are_much(woven, tmp_path
 
 
 def test_no_more_small_inputs_are_read_than_a_moment_takes(woven, monkeypatch, tmp_path):
-    monkeypatch.setattr(interleave, "AT_ONCE", -1.0)
+    monkeypatch.setattr(request_sizes, "AT_ONCE", -1.0)
     dataset = ps.Dataset.from_tensor_slices(files(tmp_path, 30)).interleave(ps.TFRecordDataset, 4)
     with monkeypatch.context() as plain:
         one_by_one(plain)

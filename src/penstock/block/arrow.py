@@ -60,7 +60,7 @@ def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any
     """
     import pyarrow as pa
 
-    arrays = [_extended(_empty(getattr(part.type, "storage_type", part.type)), part.type) for part in schema]
+    arrays = [_extended(pa.nulls(0, getattr(part.type, "storage_type", part.type)), part.type) for part in schema]
     nest = _nest(schema, arrays, _ArrowPlace("", fill=fill_null or {}))
     decimals = [part.name for part in schema if with_types(part.type, pa.types.is_decimal, pa.null()) != part.type]
     if decimals:
@@ -85,14 +85,6 @@ def with_types(kind: Any, which: Callable[[Any], bool], other: Any) -> Any:
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, with_types(field.type, which, other)) for field in kind])
     return kind
-
-
-def _empty(kind: Any) -> Array:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):  # pa.array() cannot create a dictionary of string views, which polars uses
-        return pa.DictionaryArray.from_arrays(pa.array([], kind.index_type), pa.array([], kind.value_type))
-    return pa.array([], kind)
 
 
 def _extended(storage: Array, kind: Any) -> Array:

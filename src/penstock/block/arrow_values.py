@@ -35,13 +35,25 @@ def is_strings(kind: Any) -> bool:
 
 
 def numbers_of(array: Array) -> np.ndarray:
-    """Return a numeric, boolean or temporal array as a numpy array. Only booleans are copied."""
+    """Return a numeric, boolean or temporal array as a numpy array. Booleans and days are copied.
+
+    `to_numpy` returns the same, but imports pandas if pandas is installed.
+    """
     import pyarrow as pa
 
-    if pa.types.is_time(array.type):
-        whole = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()).to_numpy()
-        return np.asarray(whole.astype(f"timedelta64[{array.type.unit}]"))
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+    kind, types = array.type, pa.types
+    if types.is_boolean(kind):
+        first = array.offset % 8
+        bits = np.frombuffer(array.buffers()[1] or b"", np.uint8, offset=array.offset // 8)
+        return np.unpackbits(bits, count=first + len(array), bitorder="little")[first:].view(bool)
+    if types.is_date32(kind):
+        return numbers_of(array.view(pa.int32())).astype("datetime64[D]")
+    if types.is_time(kind):
+        return numbers_of(array.view(f"int{kind.bit_width}")).astype(f"timedelta64[{kind.unit}]")
+    dtype = np.dtype(f"datetime64[{kind.unit}]" if types.is_timestamp(kind) else kind.to_pandas_dtype())
+    found = np.frombuffer(array.buffers()[1] or b"", dtype, len(array), array.offset * dtype.itemsize)
+    found.flags.writeable = False
+    return found
 
 
 def strings_of(array: Array) -> BytesColumn:
@@ -91,9 +103,9 @@ def lists_of(array: Array) -> tuple[np.ndarray, Array]:
         return np.arange(len(array) + 1, dtype=np.int64) * array.type.list_size, array.flatten()
     if hasattr(array, "sizes"):  # list views may lie in any order; pyarrow casts them wrongly
         offsets = np.zeros(len(array) + 1, np.int64)
-        np.cumsum(array.sizes.to_numpy(), out=offsets[1:])
+        np.cumsum(numbers_of(array.sizes), out=offsets[1:])
         return offsets, array.flatten()
-    offsets = array.offsets.to_numpy().astype(np.int64)
+    offsets = numbers_of(array.offsets).astype(np.int64)
     _lengths(offsets)
     first = int(offsets[0])
     return offsets - first, array.values.slice(first, int(offsets[-1]) - first)
@@ -148,10 +160,16 @@ def stored_type(dtype: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 def numbers_array(flat: np.ndarray) -> Array:
-    """Return a 1-D numpy array as an Arrow array."""
+    """Return a 1-D numpy array as an Arrow array.
+
+    `pyarrow.array` returns the same, but imports pandas if pandas is installed.
+    """
     import pyarrow as pa
 
-    return pa.array(np.ascontiguousarray(flat))
+    kind = pa.from_numpy_dtype(flat.dtype)
+    native = flat.astype(flat.dtype.newbyteorder("="), copy=False)
+    data = np.packbits(native, bitorder="little") if native.dtype == bool else np.ascontiguousarray(native)
+    return pa.Array.from_buffers(kind, len(flat), [None, pa.py_buffer(data)])
 
 
 def strings_array(column: BytesColumn) -> Array:
@@ -175,7 +193,7 @@ def list_array(lengths: Sequence[int] | np.ndarray, values: Array) -> Array:
 
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), values)
+    return pa.LargeListArray.from_arrays(numbers_array(offsets), values)
 
 
 def fixed_array(count: int, size: int, values: Array) -> Array:

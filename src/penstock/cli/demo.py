@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,5 @@ def run(chosen: argparse.Namespace) -> int:
     """Run the demo. Return status 1 if the two runs disagree."""
     from penstock.demo import Settings, run_demo
 
-    settings = Settings(
-        data_dir=chosen.data_dir,
-        examples=chosen.examples,
-        epochs=chosen.epochs,
-        batch_size=chosen.batch_size,
-        step_ms=chosen.step_ms,
-        out=chosen.out,
-        seed=chosen.seed,
-    )
+    settings = Settings(**{each.name: getattr(chosen, each.name) for each in fields(Settings)})
     return 0 if run_demo(settings) else 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,10 @@ def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
 
     opened = open_dataset(path, chosen.format, part=chosen.part, record_bytes=chosen.record_bytes)
     found = opened.found
-    first, damages = _first(opened.dataset, chosen.n)
     count = opened.dataset.cardinality()
-    if count < 0 or chosen.check:
-        count, damages = _read(opened.dataset, path)
+    whole = count < 0 or chosen.check
+    first, good, damages = _read(opened.dataset, path, chosen.n, whole=whole)
+    count = good if whole else count
     spec = _spec(opened)
     if not chosen.json:
         files = f"{len(found.files)} file{'' if len(found.files) == 1 else 's'}, {size_text(found.bytes)}"
@@ -99,38 +100,32 @@ def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _first(dataset: Any, n: int) -> tuple[list[Any], list[str]]:
-    """Return the first readable elements, and messages about the damage before them."""
-    good: list[Any] = []
+def _read(dataset: Any, path: str, n: int, *, whole: bool) -> tuple[list[Any], int, list[str]]:
+    """Return the first `n` readable elements, the number of readable elements, and messages about the others.
+
+    Without `whole`, stop after these elements, or after the damages that are displayed.
+    """
+    from penstock.catalog.progress import Reporter
+
+    first: list[Any] = []
     damages: list[str] = []
-    with dataset.iterator() as elements:
-        while len(good) < n and len(damages) <= _DAMAGES:
+    good = 0
+    bar = Reporter().step(f"reading {Path(path).name}", None, "elements") if whole else nullcontext()
+    with bar as step, dataset.iterator() as elements:
+        while whole or (good < n and len(damages) <= _DAMAGES):
             try:
-                good.append(next(elements))
+                element = next(elements)
             except StopIteration:
                 break
             except Exception as error:
                 damages.append(_line(error))
-    return good, damages
-
-
-def _read(dataset: Any, path: str) -> tuple[int, list[str]]:
-    """Return the number of readable elements, and messages about the others."""
-    from penstock.catalog.progress import Reporter
-
-    good = 0
-    damages: list[str] = []
-    with Reporter().step(f"reading {Path(path).name}", None, "elements") as step, dataset.iterator() as elements:
-        while True:
-            try:
-                next(elements)
-            except StopIteration:
-                return good, damages
-            except Exception as error:
-                damages.append(_line(error))
-            else:
-                good += 1
+                continue
+            good += 1
+            if good <= n:
+                first.append(element)
+            if step is not None:
                 step.advance()
+    return first, good, damages
 
 
 def _line(error: Exception) -> str:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from penstock.dataset.epochs import EPOCHS, new_number
 from penstock.errors import (
     Context,
-    InvalidArgumentError,
     InvalidTypeError,
     PenstockError,
     annotate,
-    said,
     user_location,
 )
 from penstock.functions.libraries import recogniser
@@ -152,7 +150,9 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
     except PenstockError:  # raised for a data set inside a function
         raise
     except Exception as error:
-        raise _refused(dataset._plan, error) from error
+        from penstock.delivery.part import refused
+
+        raise refused(kept[0], error, "pickled") from error
     return _restored, (content, EPOCHS.handle(dataset._number), *buffers)
 
 
@@ -165,17 +165,3 @@ def _restored(content: bytes, epochs: Any, *buffers: Any) -> Dataset:
         found._number, table = epochs
         EPOCHS.join(table.detach())
     return found
-
-
-def _refused(plan: Node, error: Exception) -> InvalidArgumentError:
-    from penstock.functions.shipping import unpicklable
-    from penstock.plan.node import parameters
-
-    hint = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
-    for node in inputs_first(plan):
-        for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
-            held = unpicklable(value) if callable(value) else None
-            if held is not None:
-                message = f"This data set cannot be pickled: in {node.label} {held}."
-                return InvalidArgumentError(message, hint=hint, context=Context(node.label, node.where))
-    return InvalidArgumentError(f"This data set cannot be pickled: {said(error)}.", hint=hint)

@@ -449,8 +449,9 @@ class Transform(Base, Generic[T_co]):
         computes elements in advance without this step; after such a step, `buffer_size` is the smallest number.
 
         Args:
-            buffer_size: Largest number of elements that are ready at the same time. With `ps.AUTOTUNE` or None, only
-                the memory budget limits the number.
+            buffer_size: Largest number of elements that are ready at the same time, or more if all of them together
+                take a millisecond and have up to 2 MB. With `ps.AUTOTUNE` or None, only the memory budget limits the
+                number.
 
         Returns:
             A data set of the same elements in the same order.

@@ -6,9 +6,10 @@ import os
 import select
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from penstock.block.shared_memory import Region
 from penstock.delivery.part import Packet
@@ -93,12 +94,18 @@ def folder() -> str:
         return os.path.sep
 
 
-class Workforce(ABC):
+AnyContact = TypeVar("AnyContact", bound=Contact)
+
+
+class Workforce(ABC, Generic[AnyContact]):
     """The workers of one consumer, by name. One thread at a time uses it, and `close` ends it."""
 
-    @abstractmethod
-    def contacts(self) -> dict[str, Contact]:
+    def __init__(self) -> None:
+        self.there: dict[str, AnyContact] = {}
+
+    def contacts(self) -> Mapping[str, AnyContact]:
         """Return the present contacts, by name."""
+        return dict(self.there)
 
     @abstractmethod
     def lost(self, contact: Contact) -> bool:
@@ -120,12 +127,14 @@ class Workforce(ABC):
         """Return the contacts with a message to read."""
         return speaking(self.contacts().values())
 
-    def told(self, waiting: float) -> None:  # noqa: B027 - most have a fixed number of them
+    def told(self, waiting: float) -> None:
         """Report the share of time that the consumer has waited for workers."""
 
-    @abstractmethod
     def close(self) -> None:
         """Release the workers."""
+        there, self.there = self.there, {}
+        for each in there.values():
+            each.close()
 
 
 def speaking(contacts: Iterable[Contact], seconds: float = 0.0) -> list[Contact]:

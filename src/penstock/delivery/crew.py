@@ -72,28 +72,25 @@ def _kind(size: int, *, auto: bool) -> _Kind:
     return size, auto, frozenset(item for item in os.environ.items() if item[0] not in _OF_THE_MOMENT)
 
 
-class Crew(Workforce):
+class Crew(Workforce[CrewMember]):
     """Up to `size` processes, for as long as a consumer uses them. Processes that die are replaced."""
 
     def __init__(self, size: int, *, auto: bool = False) -> None:
+        super().__init__()
         watch_forks()
         self.kind = _kind(size, auto=auto)
         self._scale = Scale(size, auto=auto)
-        self._members: dict[str, CrewMember] = {}
         self._begun = 0
         self._failed = 0
         self._starts = 0
 
-    def contacts(self) -> dict[str, Contact]:
-        return dict(self._members)
-
     @property
     def pids(self) -> list[int]:
         """Return the ids of the worker processes."""
-        return [member.process.popen.pid for member in self._members.values()]
+        return [member.process.popen.pid for member in self.there.values()]
 
     def lost(self, contact: Contact) -> bool:
-        member = self._members.pop(contact.name, None)
+        member = self.there.pop(contact.name, None)
         if member is None:
             return False
         code = member.end(_PATIENCE)
@@ -104,9 +101,9 @@ class Crew(Workforce):
         return member.ready
 
     def tend(self) -> None:
-        for member in self._members.values():
+        for member in self.there.values():
             member.end_if_stopped()
-        while len(self._members) < self._scale.wanted:
+        while len(self.there) < self._scale.wanted:
             if self._starts >= _MOST_STARTS + self._scale.most:
                 message = f"Workers died again and again: {self._starts} were started for this pass."
                 hint = "A negative exit status is a signal; -9 is what the system sends when memory runs out."
@@ -114,10 +111,10 @@ class Crew(Workforce):
             self._starts += 1
             self._begun += 1
             name = f"worker {self._begun}"
-            self._members[name] = CrewMember(name)
+            self.there[name] = CrewMember(name)
 
     def told(self, waiting: float) -> None:
-        self._scale.told(waiting, sum(member.ready for member in self._members.values()))
+        self._scale.told(waiting, sum(member.ready for member in self.there.values()))
 
     def close(self) -> None:
         """Offer this crew to the next consumer that needs this size.
@@ -129,7 +126,7 @@ class Crew(Workforce):
 
     def end(self) -> None:
         """End all processes."""
-        members, self._members = list(self._members.values()), {}
+        members, self.there = list(self.there.values()), {}
         for member in members:
             member.process.let_go()
         for member in members:

@@ -15,28 +15,26 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from penstock.delivery.contact import check_version, speaking
 from penstock.delivery.crew import CrewMember
-from penstock.delivery.jobs import InFolder, Jobs, Registered, Scale
+from penstock.delivery.dispatcher_base import DispatcherBase
+from penstock.delivery.jobs import InFolder
 from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
 from penstock.delivery.worker import version
-from penstock.errors import FailedPreconditionError, PenstockError, said
+from penstock.errors import FailedPreconditionError
 from penstock.runtime.processes.link import Link
 from penstock.runtime.processes.start import watch_forks
 
 DOOR = "dispatcher"
 _LOOK = 0.2  # seconds between checks of the workers
-_REST = 10.0  # seconds without consumers, after which the number of workers is reduced to the initial number
 _AGAIN = 1.0  # seconds before a worker that failed to start is started again
 
 
-class Dispatcher:
+class Dispatcher(DispatcherBase):
     """Runs `size` workers in a folder until `stop`. With `auto` it runs fewer, as long as consumers do not wait.
 
     A consumer that connects before `run` gets an answer once it runs. Raises FailedPreconditionError if another
@@ -46,16 +44,9 @@ class Dispatcher:
     def __init__(self, folder: str, size: int, *, auto: bool = False) -> None:
         self.folder = private_folder(folder)
         check_free(folder)
+        super().__init__(size, InFolder(folder), auto=auto)
         self._token = token_of(folder)
         self._door = listening(str(Path(folder, DOOR)))
-        self._scale = Scale(size, auto=auto)
-        self._waiting: dict[str, float] = {}  # share of waiting, by consumer
-        self._alone = time.monotonic()  # start of the time without consumers
-        self._members: dict[str, CrewMember] = {}
-        self._ready: dict[str, str] = {}  # worker names and the paths of their sockets
-        self._jobs = Jobs()
-        self._registered = Registered(InFolder(folder))
-        self._lock = threading.Lock()
         self._over = threading.Event()
         self._numbers = itertools.count(1)
         watch_forks()
@@ -79,7 +70,11 @@ class Dispatcher:
     # -- workers
 
     def _tend(self) -> None:
-        self._settle()
+        with self._lock:
+            surplus = self._surplus()
+        for name in surplus:
+            self._members[name].process.let_go()
+            self._lose(name)
         for member in self._members.values():
             member.end_if_stopped()
         while len(self._members) < self._scale.wanted:
@@ -97,19 +92,6 @@ class Dispatcher:
                         self._ready[contact.name] = message.head[1]
             except (EOFError, OSError):
                 self._lose(contact.name)
-
-    def _settle(self) -> None:
-        """Reduce the number of workers after a while without consumers."""
-        with self._lock:
-            if self._waiting:
-                self._alone = time.monotonic()
-                return
-            if time.monotonic() < self._alone + _REST:
-                return
-            self._scale.rest()
-        for name in list(self._members)[self._scale.wanted :]:
-            self._members[name].process.let_go()
-            self._lose(name)
 
     def _lose(self, name: str) -> None:
         member = self._members.pop(name)
@@ -136,68 +118,44 @@ class Dispatcher:
     def _serve(self, link: Link) -> None:
         """Answer one consumer, in a thread of its own."""
         me = f"{id(link)}"
-        jobs: set[str] = set()
         try:
             link.send(("ready", version()))
             while True:
                 kind, *rest = link.receive().head
-                with self._lock:
-                    answer = self._answer(kind, rest, me, jobs)
-                link.send(answer)
+                link.send(self._answer(me, kind, *rest))
                 if kind == "stop":
                     self.stop()
         except (EOFError, OSError):
             link.close()
         finally:
-            with self._lock:
-                self._waiting.pop(me, None)
-                for job in jobs:
-                    self._jobs.leave(job, me)
+            self.leave(me)
 
-    def _answer(self, kind: str, rest: list[Any], me: str, jobs: set[str]) -> tuple[Any, ...]:
-        if kind == "workers":
-            self._waiting[me] = rest[0]
-            self._scale.told(rest[0], len(self._ready))
-            return "workers", list(self._ready.items())
-        if kind == "join":
-            job, digest = rest
-            try:
-                self._jobs.join(job, digest, me)
-            except PenstockError as error:
-                return "joined", error
-            jobs.add(job)
-            return "joined", None
-        if kind == "cut":
-            job, epoch, start, length, part = rest
-            there = list(self._ready)
-            if part is not None and there:  # the same choice as in the consumers of this part
-                there = [there[part % len(there)]]
-            return ("cut", *self._jobs.cut(job, epoch, start, length, there))
-        if kind == "register":
-            try:
-                self._registered.put(*rest)
-            except (PenstockError, OSError) as error:
-                return "registered", error
-            return "registered", None
-        if kind == "dataset":
-            try:
-                return "dataset", self._registered.get(rest[0]), None
-            except (PenstockError, OSError) as error:
-                return "dataset", b"", error
-        if kind == "status":
-            return "status", self._status()
+    def _answer(self, me: str, kind: str, *rest: Any) -> tuple[Any, ...]:
+        match kind:
+            case "workers":
+                return "workers", self._workers(me, *rest)
+            case "join":
+                return "joined", self.join(me, *rest)
+            case "cut":
+                return "cut", *self.cut(*rest)
+            case "register":
+                return "registered", self.register(*rest)
+            case "dataset":
+                return "dataset", *self.dataset(*rest)
+            case "status":
+                return "status", self.status()
         return ("stopped",)
 
-    def _status(self) -> dict[str, Any]:
-        return {
-            "pid": os.getpid(),
-            "workers": {name: self._members[name].process.popen.pid for name in self._ready if name in self._members},
-            "most_workers": self._scale.most,
-            "waiting": [round(share, 3) for share in self._waiting.values()],
-            "jobs": self._jobs.told(),
-            "datasets": self._registered.names(),
-            "version": version(),
-        }
+    def _workers(self, consumer: str, waiting: float) -> list[tuple[str, str]]:
+        """Return the names of workers, and the paths of their sockets."""
+        with self._lock:
+            self._waiting[consumer] = waiting
+            self._scale.told(waiting, len(self._ready))
+            return list(self._ready.items())
+
+    def _shown(self) -> dict[str, int]:
+        """Return the process of each worker."""
+        return {name: self._members[name].process.popen.pid for name in self._ready if name in self._members}
 
 
 class Line:
@@ -207,18 +165,21 @@ class Line:
         self.folder = folder
         self._link: Link | None = None
 
-    def ask(self, *question: Any) -> tuple[Any, ...]:
-        """Return the dispatcher's answer. Raises OSError or EOFError if no dispatcher runs."""
+    def ask(self, *question: Any) -> Any:
+        """Return the dispatcher's answer: its value, or a list of its values.
+
+        Raises OSError or EOFError if no dispatcher runs.
+        """
         try:
             if self._link is None:
                 self._link = connected(str(Path(self.folder, DOOR)), token_of(self.folder))
                 check_version(self._link.receive().head[1], "The service")
             self._link.send(question)
-            answer: tuple[Any, ...] = self._link.receive().head
+            _, *answer = self._link.receive().head
         except BaseException:  # a later question would receive the answer to this one
             self.close()
             raise
-        return answer
+        return answer[0] if len(answer) == 1 else answer
 
     @property
     def connected(self) -> bool:
@@ -237,29 +198,3 @@ def check_free(folder: str) -> None:
         message = f"A service runs in {folder!r} already."
         hint = "Stop it, with `penstock service stop`, or give another folder."
         raise FailedPreconditionError(message, hint=hint)
-
-
-def wait_until_there(
-    folder: str, seconds: float, workers: int = 1, alive: Callable[[], bool] = lambda: True
-) -> dict[str, Any]:
-    """Return the dispatcher's status once it has enough workers.
-
-    Raises FailedPreconditionError if this takes too long.
-    """
-    until = time.monotonic() + seconds
-    line = Line(folder)
-    try:
-        while True:
-            try:
-                _, status = line.ask("status")
-                if len(status["workers"]) >= workers:
-                    return dict(status)
-                reason = f"{len(status['workers'])} of {workers} workers are there"
-            except (EOFError, OSError) as error:
-                reason = said(error)
-            if time.monotonic() > until or not alive():
-                message = f"No service answers in {folder!r}: {reason}."
-                raise FailedPreconditionError(message, hint="`penstock service start` starts one.")
-            time.sleep(0.02)
-    finally:
-        line.close()

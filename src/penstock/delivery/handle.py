@@ -7,14 +7,15 @@ import socket
 import tempfile
 import time
 import weakref
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from penstock.delivery.dispatcher import Dispatcher, Line, check_free, wait_until_there
+from penstock.delivery.dispatcher import Dispatcher, Line, check_free
 from penstock.delivery.served import PREFIX
 from penstock.delivery.sockets import private_folder
-from penstock.errors import InvalidArgumentError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, said
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.runtime.processes.link import Link, follow
 from penstock.runtime.processes.start import Process, births, watch_forks
@@ -33,7 +34,33 @@ def serve(descriptor: int, lifeline: int) -> None:
     Dispatcher(folder, size, auto=auto).run()
 
 
-class Handle:
+class ServiceHandle(ABC):
+    """A handle of a service. The end of a `with` block stops the service."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """The address, which `Dataset.distribute(service=...)` takes."""
+
+    @abstractmethod
+    def ask(self, *question: Any) -> Any:
+        """Return the dispatcher's answer. Raises FailedPreconditionError if no dispatcher answers."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the service and its workers. Idempotent."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<service at {self.address}>"
+
+
+class Handle(ServiceHandle):
     """Handle of a service on this machine, as `ps.service.start` returns it.
 
     Its `address`, or a pickle of the handle, names the service for every process of this user. `stop()`, the end of a
@@ -69,7 +96,15 @@ class Handle:
 
         Raises FailedPreconditionError if no service answers.
         """
-        return wait_until_there(self.folder, 0.0, 0)
+        return dict(self.ask("status"))
+
+    def ask(self, *question: Any) -> Any:
+        """Return the dispatcher's answer. Raises FailedPreconditionError if no dispatcher answers."""
+        try:
+            with closing(Line(self.folder)) as line:
+                return line.ask(*question)
+        except (EOFError, OSError) as error:
+            raise _unanswered(self.folder, said(error)) from error
 
     def stop(self) -> None:
         """End the service and its workers. Idempotent."""
@@ -86,17 +121,8 @@ class Handle:
             process.end(_LEAVE)
             _ended(process, self.folder if self._temporary else None)
 
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Handle, (self.folder,)
-
-    def __repr__(self) -> str:
-        return f"<service at {self.address}>"
 
 
 def start(workers: int | None = None, folder: str | None = None) -> Handle:
@@ -115,11 +141,33 @@ def start(workers: int | None = None, folder: str | None = None) -> Handle:
     made = Handle(found, process, temporary=temporary)
     try:
         Link(process.socket).send((found, size, workers is None))
-        wait_until_there(found, _PATIENCE, 1 if workers is None else size, lambda: process.popen.poll() is None)
+        _wait_until_there(found, 1 if workers is None else size, process)
     except BaseException:
         made.stop()
         raise
     return made
+
+
+def _wait_until_there(folder: str, workers: int, process: Process) -> None:
+    """Return when a starting service has enough workers. Raises FailedPreconditionError if this takes too long."""
+    until = time.monotonic() + _PATIENCE
+    with closing(Line(folder)) as line:
+        while True:
+            try:
+                count = len(line.ask("status")["workers"])
+                if count >= workers:
+                    return
+                reason = f"{count} of {workers} workers are there"
+            except (EOFError, OSError) as error:
+                reason = said(error)
+            if time.monotonic() > until or process.popen.poll() is not None:
+                raise _unanswered(folder, reason)
+            time.sleep(0.02)
+
+
+def _unanswered(folder: str, reason: str) -> FailedPreconditionError:
+    message = f"No service answers in {folder!r}: {reason}."
+    return FailedPreconditionError(message, hint="`penstock service start` starts one.")
 
 
 def folder_of(address: str) -> str:

@@ -45,15 +45,13 @@ class Jobs:
             raise FailedPreconditionError(message, hint="Give each data set a job_name of its own.")
         self._consumers.setdefault(name, set()).add(consumer)
 
-    def leave(self, name: str, consumer: str) -> None:
-        """Remove a consumer. A job without consumers is forgotten."""
-        left = self._consumers.get(name, set())
-        left.discard(consumer)
-        if not left:
-            self._consumers.pop(name, None)
-            self._digests.pop(name, None)
-            for key in [key for key in self._passes if key[0] == name]:
-                del self._passes[key]
+    def leave(self, consumer: str) -> None:
+        """Remove a consumer from its jobs. A job without consumers is forgotten."""
+        for name, consumers in list(self._consumers.items()):
+            consumers.discard(consumer)
+            if not consumers:
+                del self._consumers[name], self._digests[name]
+        self._passes = {key: cuts for key, cuts in self._passes.items() if key[0] in self._consumers}
 
     def cut(self, name: str, epoch: int, start: int, length: int, workers: Sequence[str]) -> tuple[int, str | None]:
         """Return the end of a range that begins at `start`, and its worker. A known cut is returned again."""

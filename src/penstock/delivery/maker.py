@@ -8,6 +8,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.block import Block
@@ -21,7 +22,6 @@ from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stretch import Fatal, Stretch, failed
 from penstock.physical.transform import BlockTransform
 from penstock.plan.counted import Seen, Unbatch
-from penstock.plan.distribution import BATCHES
 from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Filter, Map
 from penstock.rewrite.driver import optimise_inner
@@ -210,11 +210,8 @@ class Maker:
                 self._at = self._base.skip(start) if start else 0
                 if start and self._at < start:
                     self._end = self._at
-        while self._at < start and self._end_not_met():
+        while self._at < start and (self._end is None or self._at < self._end):
             self._at += self._passed(start - self._at)
-
-    def _end_not_met(self) -> bool:
-        return self._end is None or self._at < self._end
 
     def _passed(self, count: int) -> int:
         """Skip up to `count` elements. Return the number of skipped elements."""
@@ -319,18 +316,12 @@ class Makers:
 
 def _steps(middle: Sequence[UnaryNode], lowering: Lowering) -> list[_Step]:
     found: list[_Step] = []
-    row: list[Map | Filter] = []
-    for step in middle:
-        if isinstance(step, (Map, Filter)):
-            row.append(step)
-            continue
-        if row:
-            found.append(_Functions(row, lowering))
-            row = []
-        found.append(_Unbatch(step) if isinstance(step, Unbatch) else _Batch(step))
-        assert isinstance(step, (Unbatch, *BATCHES))
-    if row:
-        found.append(_Functions(row, lowering))
+    for are_functions, neighbours in groupby(middle, lambda step: isinstance(step, (Map, Filter))):
+        steps: list[Any] = list(neighbours)
+        if are_functions:
+            found.append(_Functions(steps, lowering))
+        else:
+            found += [_Unbatch(step) if isinstance(step, Unbatch) else _Batch(step) for step in steps]
     return found
 
 

@@ -11,7 +11,6 @@ import signal
 import time
 import traceback
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -92,19 +91,15 @@ class RayWorker:
     def leave(self, user: str) -> None:
         """Remove a consumer, and the jobs that only this consumer has used."""
         self._regions.pop(user, None)
-        for job, users in list(self._users.items()):
-            users.discard(user)
-            if not users:
-                self._forget(job)
+        for job in list(self._users):
+            self.drop(job, user)
 
     def drop(self, job: str, user: str) -> None:
-        """End a consumer's use of an iteration."""
+        """End a consumer's use of an iteration. An iteration without consumers is forgotten."""
         users = self._users.get(job, set())
         users.discard(user)
-        if not users:
-            self._forget(job)
-
-    def _forget(self, job: str) -> None:
+        if users:
+            return
         self._users.pop(job, None)
         digest, *_ = self._jobs.pop(job, ("", 0, False))
         self._makers.drop(job)
@@ -252,28 +247,23 @@ def _lend(actor: Any, user: str, region: Region) -> None:
     actor.lend.remote(user, region.number, region.nbytes, *path_of(region))
 
 
-class ActorForce(Workforce):
+class ActorForce(Workforce[ActorContact]):
     """Workers that are Ray actors, started by this consumer or by a service."""
 
-    def __init__(self, ray: Any, wire: Wire) -> None:
-        self._ray = ray
-        self._wire = wire
-        self._there: dict[str, ActorContact] = {}
-
-    def contacts(self) -> dict[str, Contact]:
-        return dict(self._there)
+    _ray: Any
+    _wire: Wire
 
     def wait(self, seconds: float) -> None:
-        waiting = [each.waiting[0] for each in self._there.values() if each.waiting]
+        waiting = [each.waiting[0] for each in self.there.values() if each.waiting]
         if not waiting:
             time.sleep(seconds)
             return
         # While compression is measured, a result is fetched on demand. Otherwise Ray fetches it at once.
-        measured = self._wire.measuring and any(each.apart for each in self._there.values())
+        measured = self._wire.measuring and any(each.apart for each in self.there.values())
         self._ray.wait(waiting, timeout=seconds, fetch_local=not measured)
 
     def spoken(self) -> list[Contact]:
-        first = {each.waiting[0]: each for each in self._there.values() if each.waiting}
+        first = {each.waiting[0]: each for each in self.there.values() if each.waiting}
         if not first:
             return []
         ready, late = self._ray.wait(list(first), num_returns=len(first), timeout=0, fetch_local=False)
@@ -281,17 +271,14 @@ class ActorForce(Workforce):
             first[ref].look()
         return [first[ref] for ref in ready]
 
-    def close(self) -> None:
-        there, self._there = self._there, {}
-        for each in there.values():
-            each.close()
-
 
 class Actors(ActorForce):
     """`size` actors for one iteration. With `local`, all are on the consumer's node."""
 
-    def __init__(self, size: int | None, ray: Any, wire: Wire, beside: int = 1, *, local: bool = False) -> None:
-        super().__init__(ray, wire)
+    def __init__(self, size: int | None, ray: Any, wire: Wire, beside: int, *, local: bool) -> None:
+        super().__init__()
+        self._ray = ray
+        self._wire = wire
         cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
         where: dict[str, Any] = {}
         if local:
@@ -305,7 +292,7 @@ class Actors(ActorForce):
         self._since, self._said = time.monotonic(), False  # `_said` is True after the report that no worker starts
 
     def lost(self, contact: Contact) -> bool:
-        found = self._there.pop(contact.name, None)
+        found = self.there.pop(contact.name, None)
         if found is None:
             return False
         found.close()
@@ -314,24 +301,24 @@ class Actors(ActorForce):
     def tend(self) -> None:
         if not self._said and time.monotonic() > self._since + _LATE:
             self._said = True
-            if not any(each.ready for each in self._there.values()):
+            if not any(each.ready for each in self.there.values()):
                 _LOG.warning(
                     "distribute('ray'): none of %d workers has started in %d s; each needs a CPU of the cluster, and "
                     "%g are free.",
-                    len(self._there),
+                    len(self.there),
                     _LATE,
                     self._ray.available_resources().get("CPU", 0),
                 )
-        while len(self._there) < self._scale.wanted:
+        while len(self.there) < self._scale.wanted:
             if self._starts >= _MOST_STARTS + self._scale.most:
                 message = f"Workers on Ray died again and again: {self._starts} were started for this pass."
                 raise Fatal(FailedPreconditionError(message, hint="Ray's logs say why its actors end."))
             self._starts += 1
             name = f"actor {self._starts}"
-            self._there[name] = ActorContact(name, self._kind.remote(), self._ray, self._wire)
+            self.there[name] = ActorContact(name, self._kind.remote(), self._ray, self._wire)
 
     def told(self, waiting: float) -> None:
-        self._scale.told(waiting, sum(each.ready for each in self._there.values()))
+        self._scale.told(waiting, sum(each.ready for each in self.there.values()))
 
 
 def node() -> str:
@@ -407,24 +394,17 @@ class OnRay(Service):
         return repr(self.address or "ray")
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
-        packet = packet_of(node, lowering)
-        hire = self._hire(alone=node.part is not None)
-        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding), lowering)
+        packet, ray = packet_of(node, lowering), the_ray()
+        size, beside = (self.workers, 1) if node.part is None else (1, self.workers or 1)
 
-    def _hire(self, *, alone: bool) -> Callable[[], Workforce]:
-        ray = the_ray()
-
-        def hire() -> Workforce:
+        def hire() -> Actors:
             connect_to(ray, self.address)
             if self.local and not here(ray):
                 message = "target_workers='LOCAL' needs this program on a node of the cluster, and it is none's."
                 raise Fatal(FailedPreconditionError(message, hint="Run it there, or leave target_workers out."))
-            wire = Wire(self.compression)
-            if alone:
-                return Actors(1, ray, wire, self.workers or 1, local=self.local)
-            return Actors(self.workers, ray, wire, local=self.local)
+            return Actors(size, ray, Wire(self.compression), beside, local=self.local)
 
-        return hire
+        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding), lowering)
 
 
 def connect_to(ray: Any, address: str | None) -> None:

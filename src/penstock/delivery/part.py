@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class Packet:
         except PenstockError:  # raised for a data set inside of a function
             raise
         except Exception as error:
-            raise _refused([*below, *part.middle], error) from error
+            raise refused([*below, *part.middle], error) from error
         packed = Pickled.of(content, buffers).moved()
         digest = hashlib.blake2b(packed.content, digest_size=16)
         for buffer in packed.buffers:
@@ -67,11 +67,12 @@ def opened(content: Any, buffers: Any) -> PlanPart:
     return PlanPart(below[-1], *rest)
 
 
-def _refused(nodes: list[Node], error: Exception) -> InvalidArgumentError:
+def refused(nodes: Iterable[Node], error: Exception, done: str = "sent to a worker") -> InvalidArgumentError:
+    """Return the error for a plan that cannot be packed, with the object that belongs to one process."""
     for node in nodes:
         for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
             held = unpicklable(value) if callable(value) else None
             if held is not None:
-                message = f"This data set cannot be sent to a worker: in {node.label} {held}."
+                message = f"This data set cannot be {done}: in {node.label} {held}."
                 return InvalidArgumentError(message, hint=HINT, context=Context(node.label, node.where))
-    return InvalidArgumentError(f"This data set cannot be sent to a worker: {said(error)}.", hint=HINT)
+    return InvalidArgumentError(f"This data set cannot be {done}: {said(error)}.", hint=HINT)

@@ -14,17 +14,16 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.delivery.contact import Contact, check_version
-from penstock.delivery.jobs import Jobs, Registered, Scale
+from penstock.delivery.dispatcher_base import DispatcherBase
+from penstock.delivery.handle import ServiceHandle
 from penstock.delivery.on_ray import (
     ActorContact,
     ActorForce,
-    Process,
     RayWorker,
     connect_to,
     end_if_stopped,
@@ -37,7 +36,6 @@ from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.physical.lower import Lowering, Service
 from penstock.physical.stage import Stage
-from penstock.physical.stretch import Fatal
 from penstock.plan.distribution import Remote
 
 PREFIX = "ray-service://"
@@ -46,14 +44,12 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _LOOK = 0.5  # seconds between the dispatcher's checks of its workers and consumers
 _PING = 5.0  # seconds between pings of a worker
 _SILENT = 10.0  # seconds without an answer to a ping, after which a check finds whether a signal has stopped the worker
-_REST = 10.0  # seconds without consumers, after which the number of workers is reduced to the initial number
 _VANISHED = 60.0  # seconds without a message, after which a consumer counts as gone
-_AGAIN, _ASKED = 0.2, 2.0  # seconds between a consumer's questions: without workers, and with workers
-_PATIENCE = 60.0  # seconds without a dispatcher and a worker, after which an iteration ends
+_PATIENCE = 60.0  # seconds that the first worker of a service may take to start
 _ANSWER = 20.0  # seconds that an answer of the dispatcher may take
 
 
-class RayDispatcher:
+class RayDispatcher(DispatcherBase):
     """The actor. Its methods and the thread that checks workers exclude each other; none takes long."""
 
     def __init__(self, name: str, size: int | None, vanished: float = _VANISHED) -> None:
@@ -61,20 +57,12 @@ class RayDispatcher:
 
         self._ray = ray
         self._name = name
-        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        self._scale = Scale(size or cores, auto=size is None)
-        self._vanished = vanished
-        self._jobs = Jobs()
         self._store = InRay(name)
-        self._registered = Registered(self._store)
+        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        super().__init__(size or cores, self._store, auto=size is None)
+        self._vanished = vanished
         self._heard: dict[str, float] = {}  # time of the last message, by consumer
-        self._waiting: dict[str, float] = {}
-        self._joined: dict[str, set[str]] = {}
-        self._members: dict[str, Any] = {}
         self._pings: dict[str, tuple[float, Any]] = {}
-        self._ready: dict[str, tuple[str, Process]] = {}  # node and process of each worker
-        self._alone = time.monotonic()
-        self._lock = threading.Lock()
         self._over = False
         self._members.update(members(ray, name))
         threading.Thread(target=self._look, name="penstock-dispatcher", daemon=True).start()
@@ -122,18 +110,12 @@ class RayDispatcher:
         now = time.monotonic()
         for consumer in [each for each, heard in self._heard.items() if now > heard + self._vanished]:
             self._leave(consumer)
-        if self._heard:
-            self._alone = now
-        elif now > self._alone + _REST:
-            self._scale.rest()
-            for name in list(self._members)[self._scale.wanted :]:
-                self._lose(name)
+        for name in self._surplus():
+            self._lose(name)
 
     def _leave(self, consumer: str) -> None:
+        super()._leave(consumer)
         self._heard.pop(consumer, None)
-        self._waiting.pop(consumer, None)
-        for job in self._joined.pop(consumer, set()):
-            self._jobs.leave(job, consumer)
         for actor in self._members.values():
             actor.leave.remote(consumer)
 
@@ -146,21 +128,12 @@ class RayDispatcher:
             self._heard[consumer] = time.monotonic()
             self._waiting[consumer] = waiting
             self._scale.told(waiting, len(self._ready))
-            return version(), known, [(name, self._members[name]) for name in self._members if name in self._ready]
+            return version(), known, [(name, self._members[name]) for name in self._ready]
 
-    def join(self, consumer: str, job: str, digest: str) -> PenstockError | None:
+    def join(self, consumer: str, job: str, digest: str) -> Exception | None:
         with self._lock:
             self._heard[consumer] = time.monotonic()
-            try:
-                self._jobs.join(job, digest, consumer)
-            except PenstockError as error:
-                return error
-            self._joined.setdefault(consumer, set()).add(job)
-            return None
-
-    def leave(self, consumer: str) -> None:
-        with self._lock:
-            self._leave(consumer)
+        return super().join(consumer, job, digest)
 
     def lost(self, name: str) -> None:
         """Replace a worker that a consumer reports as gone."""
@@ -168,39 +141,8 @@ class RayDispatcher:
             self._lose(name)
             self._tend()
 
-    def cut(self, job: str, epoch: int, start: int, length: int, part: int | None) -> tuple[int, str | None]:
-        with self._lock:
-            there = [name for name in self._members if name in self._ready]
-            if part is not None and there:
-                there = [there[part % len(there)]]
-            return self._jobs.cut(job, epoch, start, length, there)
-
-    def register(self, name: str, fingerprint: str, content: bytes) -> PenstockError | None:
-        with self._lock:
-            try:
-                self._registered.put(name, fingerprint, content)
-            except PenstockError as error:
-                return error
-            return None
-
-    def dataset(self, name: str) -> tuple[bytes, PenstockError | None]:
-        with self._lock:
-            try:
-                return self._registered.get(name), None
-            except PenstockError as error:
-                return b"", error
-
-    def status(self) -> dict[str, Any]:
-        with self._lock:
-            return {
-                "pid": os.getpid(),
-                "workers": sorted(self._ready),
-                "most_workers": self._scale.most,
-                "waiting": [round(share, 3) for share in self._waiting.values()],
-                "jobs": self._jobs.told(),
-                "datasets": self._registered.names(),
-                "version": version(),
-            }
+    def _shown(self) -> list[str]:
+        return sorted(self._ready)
 
     def stop(self) -> None:
         """End all workers, and forget all data sets."""
@@ -225,30 +167,26 @@ class InRay:
     """A store in Ray's key-value store, under the name of a service."""
 
     def __init__(self, service: str) -> None:
+        from ray.experimental import internal_kv
+
+        self._store = internal_kv
         self._before = f"penstock/{service}/".encode()
 
     def get(self, name: str) -> bytes | None:
-        from ray.experimental.internal_kv import _internal_kv_get
-
-        found: bytes | None = _internal_kv_get(self._before + name.encode())
+        found: bytes | None = self._store._internal_kv_get(self._before + name.encode())
         return found
 
     def put(self, name: str, content: bytes) -> None:
-        from ray.experimental.internal_kv import _internal_kv_put
-
-        _internal_kv_put(self._before + name.encode(), content, overwrite=True)
+        self._store._internal_kv_put(self._before + name.encode(), content, overwrite=True)
 
     def names(self) -> list[str]:
-        from ray.experimental.internal_kv import _internal_kv_list
-
-        return [bytes(key).removeprefix(self._before).decode() for key in _internal_kv_list(self._before)]
+        keys = self._store._internal_kv_list(self._before)
+        return [bytes(key).removeprefix(self._before).decode() for key in keys]
 
     def forget(self) -> None:
         """Remove all values of the service."""
-        from ray.experimental.internal_kv import _internal_kv_del
-
         for name in self.names():
-            _internal_kv_del(self._before + name.encode())
+            self._store._internal_kv_del(self._before + name.encode())
 
 
 class RayLine:
@@ -270,68 +208,51 @@ class RayLine:
             raise EOFError(type(error).__name__) from error
 
 
-class RayServed(ActorForce, ServiceForce):
-    """The dispatcher's workers. For a `part`, only one worker; with `local`, only workers on the consumer's node."""
+class RayServed(ActorForce, ServiceForce[ActorContact]):
+    """The workers of a service on Ray. With `local`, only workers on the consumer's node are used."""
 
     def __init__(
-        self, line: RayLine, ray: Any, wire: Wire, join: Callable[[str], None], part: int | None, *, local: bool
+        self, line: RayLine, ray: Any, wire: Wire, job: str | None, digest: str, part: int | None, *, local: bool
     ) -> None:
-        super().__init__(ray, wire)
+        ServiceForce.__init__(self, job, digest, part)
+        self._ray = ray
+        self._wire = wire
         self.line = line
         self.me = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._join = join
-        self._part = part
         self._local = local
         self._left: set[str] = set()  # workers of other nodes
-        self._asked = -_ASKED
-        self._alone = time.monotonic()
-        self._waiting = 0.0
-
-    def told(self, waiting: float) -> None:
-        self._waiting = waiting
 
     def cut(self, *question: Any) -> tuple[int, str | None]:
         found: tuple[int, str | None] = self.line.ask("cut", *question)
         return found
 
     def lost(self, contact: Contact) -> bool:
-        found = self._there.pop(contact.name, None)
-        if found is not None:
-            found.close()
-            with suppress(EOFError):
-                self.line.ask("lost", contact.name)
-        if not self._there:
-            self._alone = time.monotonic()
-        self._asked = -_ASKED
-        return contact.ready
+        ready = super().lost(contact)
+        with suppress(EOFError):
+            self.line.ask("lost", contact.name)
+        return ready
 
     def tend(self) -> None:
-        for name, each in list(self._there.items()):
+        for name, each in list(self.there.items()):
             if self._local and each.ready and each.apart:
                 self._left.add(name)
-                del self._there[name]
-        now = time.monotonic()
-        if now < self._asked + (_ASKED if self._there else _AGAIN):
-            return
-        self._asked = now
-        try:
-            theirs, known, listed = self.line.ask("workers", self.me, self._waiting)
-            check_version(theirs, "The service")
-            if not known:
-                self._join(self.me)
-        except PenstockError as error:
-            raise Fatal(error) from error
-        except EOFError as error:
-            if not self._there and now > self._alone + _PATIENCE:
-                message = f"No service answers on Ray: {error}."
-                hint = "ps.service.start(on='ray') starts one; a saved state goes on there."
-                raise Fatal(FailedPreconditionError(message, hint=hint)) from error
-            return
-        if self._part is not None and listed:
-            listed = [] if self._there else [listed[self._part % len(listed)]]
-        for name, actor in listed:
-            if name not in self._there and name not in self._left:
-                self._there[name] = ActorContact(name, actor, self._ray, self._wire, shared=self.me)
+                del self.there[name]
+        super().tend()
+
+    def _listed(self) -> list[tuple[str, Any]]:
+        theirs, known, listed = self.line.ask("workers", self.me, self._waiting)
+        check_version(theirs, "The service")
+        error = None if known or self._job is None else self.line.ask("join", self.me, self._job, self._digest)
+        if error is not None:
+            raise error
+        return [each for each in listed if each[0] not in self._left]
+
+    def _connected(self, name: str, worker: Any) -> ActorContact:
+        return ActorContact(name, worker, self._ray, self._wire, shared=self.me)
+
+    def _unreachable(self, error: Exception) -> PenstockError:
+        hint = "ps.service.start(on='ray') starts one; a saved state goes on there."
+        return FailedPreconditionError(f"No service answers on Ray: {error}.", hint=hint)
 
     def close(self) -> None:
         super().close()
@@ -360,18 +281,12 @@ class RayShared(Service):
         def hire(job: str | None, digest: str) -> RayServed:
             connect_to(ray, self.address or "auto")
             line, local = RayLine(self.service, ray), self.local and here(ray) != ""
-
-            def join(me: str) -> None:
-                error = None if job is None else line.ask("join", me, job, digest)
-                if error is not None:
-                    raise error
-
-            return RayServed(line, ray, Wire(self.compression), join, node.part, local=local)
+            return RayServed(line, ray, Wire(self.compression), job, digest, node.part, local=local)
 
         return shared(node, lowering, hire, self.job_name, self.max_outstanding)
 
 
-class RayHandle:
+class RayHandle(ServiceHandle):
     """Handle of a service on Ray, as `ps.service.start(on="ray")` returns it.
 
     Its `address` names the service for every process that is connected to the cluster. `stop()` or the end of a `with`
@@ -388,7 +303,7 @@ class RayHandle:
 
     @property
     def address(self) -> str:
-        """The address, which `Dataset.distribute(service=...)` takes."""
+        """The address, which `Dataset.distribute(service=...)` takes in any process."""
         return PREFIX + self.service
 
     def ask(self, method: str, *question: Any) -> Any:
@@ -420,17 +335,8 @@ class RayHandle:
             with suppress(ValueError):
                 ray.kill(actor or ray.get_actor(name, _NAMESPACE))
 
-    def __enter__(self) -> RayHandle:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
     def __reduce__(self) -> tuple[Any, ...]:
         return RayHandle, (self.service, self.cluster)
-
-    def __repr__(self) -> str:
-        return f"<service at {self.address}>"
 
 
 def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
@@ -447,7 +353,10 @@ def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
         raise FailedPreconditionError(message, hint="Stop it, or give another name.") from error
     until = time.monotonic() + _PATIENCE
     try:
-        while not _has_workers(found):
+        while True:
+            with suppress(FailedPreconditionError):  # the dispatcher's actor has not started yet
+                if found.status()["workers"]:
+                    return found
             if time.monotonic() > until:
                 free = ray.available_resources().get("CPU", 0)
                 message = f"No worker of the service has started on Ray in {_PATIENCE:.0f} s: {free:g} CPUs are free."
@@ -456,14 +365,6 @@ def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
     except BaseException:
         found.stop()
         raise
-    return found
-
-
-def _has_workers(service: RayHandle) -> bool:
-    try:
-        return bool(service.status()["workers"])
-    except FailedPreconditionError:  # the dispatcher's actor has not started yet
-        return False
 
 
 def named(address: str, cluster: str | None = None) -> RayHandle:

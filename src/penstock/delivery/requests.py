@@ -9,14 +9,14 @@ import socket
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.block.block import Block
 from penstock.block.transport import unpack
 from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.part import Packet
 from penstock.delivery.results import unpacked
-from penstock.delivery.window import KILLS, Cut, RangeSizer, RangeWindow
+from penstock.delivery.window import KILLS, Cut, Range, RangeSizer, RangeWindow
 from penstock.errors import Context, FailedPreconditionError
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Fatal, fatal
@@ -42,7 +42,7 @@ class Requests:
         self,
         node: Remote,
         packet: Packet,
-        hire: Callable[[], Workforce],
+        hire: Callable[[], Workforce[Any]],
         lowering: Lowering,
         max_outstanding: int | None,
         *,
@@ -58,7 +58,7 @@ class Requests:
         self._max_outstanding = max_outstanding
         self._kept = shared is not None
         self._job = shared or f"{socket.gethostname()}-{os.getpid()}-{_TOKEN}-{next(_NUMBERS)}"
-        self._force: Workforce | None = None
+        self._force: Workforce[Any] | None = None
         self._sizer = RangeSizer(node.unit, steady=node.consumers > 1)
         if node.finish is not None:
             self._sizer = RangeSizer(node.unit, seconds=_WRITING_SECONDS, nbytes=_WRITING_BYTES)
@@ -92,7 +92,7 @@ class Requests:
                 force.lost(contact)
         force.close()
 
-    def tended(self) -> Workforce:
+    def tended(self) -> Workforce[Any]:
         """Return the workers, hired if necessary."""
         if self._force is None:
             self._force = self._hire()
@@ -110,21 +110,19 @@ class Requests:
         ready = {name: contact for name, contact in contacts.items() if contact.ready}
         if self._kept:  # introduce the job to all workers before one of them has finished it
             for contact in ready.values():
-                self._introduce(contact)
+                self._send(contact)
         for each in self._window.to_ask(ready, contacts.keys() - ready.keys()):
             if each.worker is None:  # the worker was lost a moment ago, when it was asked for an earlier range
                 continue
-            contact = ready[each.worker]
-            try:
-                contact.begin(self._job, self._packet, self._epoch, kept=self._kept)
-                contact.ask(self._job, each.start, each.stop, int(self._weight * (each.stop - each.start)))
-            except (EOFError, OSError):
-                self._lose(contact)
+            self._send(ready[each.worker], each)
         return self._window
 
-    def _introduce(self, contact: Contact) -> None:
+    def _send(self, contact: Contact, each: Range | None = None) -> None:
+        """Introduce the job to a worker, and ask it for a range."""
         try:
-            contact.begin(self._job, self._packet, self._epoch, kept=True)
+            contact.begin(self._job, self._packet, self._epoch, kept=self._kept)
+            if each is not None:
+                contact.ask(self._job, each.start, each.stop, int(self._weight * (each.stop - each.start)))
         except (EOFError, OSError):
             self._lose(contact)
 

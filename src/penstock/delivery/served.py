@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from penstock.delivery.contact import Contact, Workforce
+from penstock.delivery.contact import AnyContact, Contact, Workforce
 from penstock.delivery.crew import crew
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.dispatcher import Line
@@ -57,29 +57,17 @@ _LOOK = 2.0  # seconds between questions while there are workers, as more may ha
 _PATIENCE = 60.0  # seconds without a dispatcher and a worker, after which an iteration ends
 
 
-class ServiceForce(Workforce):
-    """The workers of a service, which a dispatcher lists."""
+class ServiceForce(Workforce[AnyContact]):
+    """The workers that the dispatcher of a service lists. If the dispatcher is gone, it waits for the next one.
 
-    @abstractmethod
-    def cut(self, *question: Any) -> tuple[int, str | None]:
-        """Return the end and the worker of the next range of a shared job."""
-
-
-class Served(ServiceForce):
-    """Connects to the workers that the dispatcher of a folder lists, and waits for a dispatcher that is gone.
-
-    For a `part`, it uses one worker as long as that worker lives.
+    For a `part`, it uses one worker as long as that worker lives. `job` is the shared job, if there is one.
     """
 
-    def __init__(
-        self, folder: str, join: Callable[[Line], None], patience: float = _PATIENCE, part: int | None = None
-    ) -> None:
-        self.line = Line(folder)
-        self._join = join
-        self._folder = folder
-        self._patience = patience
+    def __init__(self, job: str | None, digest: str, part: int | None) -> None:
+        super().__init__()
+        self._job = job
+        self._digest = digest
         self._part = part
-        self._contacts: dict[str, Contact] = {}
         self._asked = -_LOOK
         self._alone = time.monotonic()  # start of the time without workers
         self._waiting = 0.0  # share of the consumer's time
@@ -87,59 +75,86 @@ class Served(ServiceForce):
     def told(self, waiting: float) -> None:
         self._waiting = waiting
 
-    def cut(self, *question: Any) -> tuple[int, str | None]:
-        _, stop, worker = self.line.ask("cut", *question)
-        return stop, worker
-
-    def contacts(self) -> dict[str, Contact]:
-        return dict(self._contacts)
-
     def lost(self, contact: Contact) -> bool:
-        if self._contacts.pop(contact.name, None) is not None:
+        if self.there.pop(contact.name, None) is not None:
             contact.close()
-        if not self._contacts:
+        if not self.there:
             self._alone = time.monotonic()
         self._asked = -_LOOK
-        try:
-            self.line.ask("workers", self._waiting)
-        except (EOFError, OSError):  # the whole service is gone, so the worker's range is not to blame
-            return False
         return contact.ready
 
     def tend(self) -> None:
         now = time.monotonic()
-        if now < self._asked + (_LOOK if self._contacts else _AGAIN):
+        if now < self._asked + (_LOOK if self.there else _AGAIN):
             return
         self._asked = now
         try:
-            if not self.line.connected:
-                self._join(self.line)
-            listed = dict(self.line.ask("workers", self._waiting)[1])
-            if self._part is not None:
-                listed = self._one_of(listed)
-            token = token_of(self._folder)
-            for name, path in listed.items():
-                if name not in self._contacts:
-                    self._contacts[name] = Contact(name, connected(path, token))
+            listed = self._listed()
+            if self._part is not None and listed:
+                listed = [] if self.there else [listed[self._part % len(listed)]]
+            for name, worker in listed:
+                if name not in self.there:
+                    self.there[name] = self._connected(name, worker)
         except PenstockError as error:
             raise Fatal(error) from error
         except (EOFError, OSError) as error:
-            if not self._contacts and now > self._alone + self._patience:
-                message = f"The service in {self._folder!r} cannot be reached: {said(error)}."
-                hint = "`penstock service start` with this folder starts it again; a saved state goes on there."
-                raise Fatal(FailedPreconditionError(message, hint=hint)) from error
+            if not self.there and now > self._alone + _PATIENCE:
+                raise Fatal(self._unreachable(error)) from error
 
-    def _one_of(self, listed: dict[str, str]) -> dict[str, str]:
-        assert self._part is not None
-        if self._contacts or not listed:
-            return {}
-        name = list(listed)[self._part % len(listed)]
-        return {name: listed[name]}
+    @abstractmethod
+    def cut(self, *question: Any) -> tuple[int, str | None]:
+        """Return the end and the worker of the next range of a shared job."""
+
+    @abstractmethod
+    def _listed(self) -> list[tuple[str, Any]]:
+        """Return the names of workers, and how to reach them. A new dispatcher receives the job of this consumer."""
+
+    @abstractmethod
+    def _connected(self, name: str, worker: Any) -> AnyContact:
+        """Return the contact of a listed worker."""
+
+    @abstractmethod
+    def _unreachable(self, error: Exception) -> PenstockError:
+        """Return the error for a service that has not answered for long."""
+
+
+class Served(ServiceForce[Contact]):
+    """Workers of a service in a folder."""
+
+    def __init__(self, folder: str, job: str | None, digest: str, part: int | None) -> None:
+        super().__init__(job, digest, part)
+        self.line = Line(folder)
+
+    def lost(self, contact: Contact) -> bool:
+        ready = super().lost(contact)
+        try:
+            self.line.ask("workers", self._waiting)
+        except (EOFError, OSError):  # the whole service is gone, so the worker's range is not to blame
+            return False
+        return ready
+
+    def cut(self, *question: Any) -> tuple[int, str | None]:
+        stop, worker = self.line.ask("cut", *question)
+        return stop, worker
+
+    def _listed(self) -> list[tuple[str, str]]:
+        if self._job is not None and not self.line.connected:
+            error = self.line.ask("join", self._job, self._digest)
+            if error is not None:
+                raise error
+        found: list[tuple[str, str]] = self.line.ask("workers", self._waiting)
+        return found
+
+    def _connected(self, name: str, worker: str) -> Contact:
+        return Contact(name, connected(worker, token_of(self.line.folder)))
+
+    def _unreachable(self, error: Exception) -> PenstockError:
+        message = f"The service in {self.line.folder!r} cannot be reached: {said(error)}."
+        hint = "`penstock service start` with this folder starts it again; a saved state goes on there."
+        return FailedPreconditionError(message, hint=hint)
 
     def close(self) -> None:
-        contacts, self._contacts = self._contacts, {}
-        for contact in contacts.values():
-            contact.close()
+        super().close()
         self.line.close()
 
 
@@ -157,7 +172,7 @@ class SharedService(Service):
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
         def hire(job: str | None, digest: str) -> Served:
-            return Served(self.folder, partial(join, job=job, digest=digest), part=node.part)
+            return Served(self.folder, job, digest, node.part)
 
         return shared(node, lowering, hire, self.job_name, self.max_outstanding)
 
@@ -165,7 +180,7 @@ class SharedService(Service):
 def shared(
     node: Remote,
     lowering: Lowering,
-    hire: Callable[[str | None, str], ServiceForce],
+    hire: Callable[[str | None, str], ServiceForce[Any]],
     job_name: str | None,
     max_outstanding: int | None,
 ) -> Stage:
@@ -175,9 +190,9 @@ def shared(
     """
     packet, part, epoch = packet_of(node, lowering), node.part, lowering.epoch
     job = job_name if part is None or job_name is None else f"{job_name}, part {part}"
-    forces = list[ServiceForce]()
+    forces = list[ServiceForce[Any]]()
 
-    def hired() -> ServiceForce:
+    def hired() -> ServiceForce[Any]:
         forces[:] = [hire(job, packet.digest)]
         return forces[0]
 
@@ -189,10 +204,3 @@ def shared(
 
     how: dict[str, Any] = {} if job is None else {"shared": f"{job}:{packet.digest}:{epoch}", "cut": cut}
     return Delivered(Requests(node, packet, hired, lowering, max_outstanding, **how), lowering)
-
-
-def join(line: Line, job: str | None, digest: str) -> None:
-    """Add this consumer to a job, if it shares one. Raises the error that the dispatcher returns."""
-    error = None if job is None else line.ask("join", job, digest)[1]
-    if error is not None:
-        raise error

@@ -7,10 +7,6 @@ from penstock.trace.lift import FAMILIES, Family
 FAMILIES["image"] = Family(work="works on images", fuse="penstock.image.fuse:fuse")
 
 if TYPE_CHECKING:
-    # Type checkers read these imports. The names are listed once, in each `__all__`.
-    from penstock.image.augment import *  # noqa: F403
-    from penstock.image.colour import *  # noqa: F403
-    from penstock.image.geometry import *  # noqa: F403
     from penstock.image.public import *  # noqa: F403
 else:
     from penstock.habits.tables import IMAGE

@@ -7,12 +7,12 @@ the function's own error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.lift import Nature, byte_string, tensor
+from penstock.trace.lift import BlockForm, Nature, Sample, byte_string, random_op, tensor, traceable
 
 # With two cores these functions take 0.56 of the time of one. A function faster than the hand-over to a worker has no
 # nature.
@@ -86,3 +86,38 @@ def three_channels(spec: LeafSpec, **_: Any) -> TensorSpec:
     """Return the spec of `grayscale_to_rgb`."""
     known = tensor(spec)
     return TensorSpec((*known.shape[:-1], 3), known.dtype)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def image_op(
+    rule: Callable[..., TensorSpec] = same_shape, *, block: BlockForm | None = None, fresh: bool = False
+) -> Callable[[F], F]:
+    """Declare a function of one image, or of each image of a batch, as the primitive `image.NAME`. See `traceable`."""
+
+    def decorate(function: F) -> F:
+        name = f"image.{function.__name__}"
+        return traceable(name, rule, batches=_is_image, block=block, fresh=fresh)(function)
+
+    return decorate
+
+
+def random_image_op(
+    *,
+    sample: Sample,
+    becomes: Callable[..., Any],
+    rule: Callable[..., TensorSpec] = same_shape,
+    fresh: bool = False,
+) -> Callable[[F], F]:
+    """Declare a random function of images as `image_op` does the others. See `random_op`."""
+
+    def decorate(function: F) -> F:
+        name = f"image.{function.__name__}"
+        return random_op(name, rule, sample=sample, becomes=becomes, batches=_is_image, fresh=fresh)(function)
+
+    return decorate
+
+
+def _is_image(rank: int) -> bool:
+    return rank == 3

@@ -8,6 +8,7 @@ those with the usual spelling of numbers, and the plain parser converts the rest
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.block.arrow_leaf import decode
+from penstock.block.arrow_values import numbers_of
 from penstock.block.column import BytesColumn, Column, DenseColumn, concat
 from penstock.block.spec import TensorSpec
 from penstock.io.csv_format import CsvColumn, CsvFormat
@@ -66,16 +68,11 @@ def _nearest_single(text: bytes) -> float:
     """Return the nearest float32, rounded once. Rounding to float64 first may give the wrong neighbour."""
     double = float(text)
     with np.errstate(over="ignore", under="ignore"):
-        near = np.float32(double)
-    if not _is_between(double):
-        return float(near)
-    exact, middle = Decimal(text.decode()), Decimal(double)
-    if exact == middle:
-        return float(near)
-    with np.errstate(over="ignore", under="ignore"):
-        if exact > middle:
-            return float(near if float(near) > double else np.nextafter(near, np.float32(np.inf)))
-        return float(near if float(near) < double else np.nextafter(near, np.float32(-np.inf)))
+        if _is_between(double):  # move it towards the exact number, so that float32 rounds to the right neighbour
+            exact, middle = Decimal(text.decode()), Decimal(double)
+            if exact != middle:
+                double = math.nextafter(double, math.inf if exact > middle else -math.inf)
+        return float(np.float32(double))
 
 
 def _is_between(double: float) -> bool:
@@ -302,7 +299,7 @@ def _arrow_column(array: Any, column: CsvColumn) -> tuple[Column, np.ndarray, bo
         array = array.fill_null(pa.scalar(empty if column.default is None else column.default, array.type))
     if kind is None:
         return decode(array, TensorSpec((), bytes)), wrong, False
-    values = array.to_numpy(zero_copy_only=False)
+    values = numbers_of(array)
     if strange is not None and len(strange):
         plain, wrong[strange] = _plain_column(fields.take(pa.array(strange)).to_pylist(), column, b"")
         values = values.copy()
@@ -347,4 +344,4 @@ def _may_hold_other_numbers(raw: bytes, table: Any) -> bool:
     if not any(mark in raw for mark in _MARKS["f"]):
         return False
     floats = [column for column in table.columns if pa.types.is_floating(column.type)]
-    return any(np.isnan(column.drop_null().to_numpy()).any() for column in floats)
+    return any(np.isnan(numbers_of(chunk.drop_null())).any() for column in floats for chunk in column.chunks)

@@ -2,8 +2,11 @@
 
 from penstock.image.decode import decode_bmp, decode_image, decode_webp
 from penstock.image.gif import decode_gif
-from penstock.image.jpeg import decode_jpeg, encode_jpeg, extract_jpeg_shape, is_jpeg
-from penstock.image.png import decode_png, encode_png
+from penstock.image.jpeg.decode import decode_jpeg
+from penstock.image.jpeg.encode import encode_jpeg
+from penstock.image.jpeg.libjpeg import extract_jpeg_shape, is_jpeg
+from penstock.image.png.decode import decode_png
+from penstock.image.png.encode import encode_png
 from penstock.io.batch import parse_columns, parse_example, parse_single_example
 from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
 from penstock.io.compression import TFRecordOptions

@@ -274,7 +274,7 @@ class JoinedNode(Node):
 
 
 def inputs_first(plan: Node) -> list[Node]:
-    """Return every node after its inputs. Pickled in this order, a long plan needs no deep recursion."""
+    """Return every node once, after its inputs. Pickled in this order, a long plan needs no deep recursion."""
     found: dict[int, Node] = {}
     waiting = [(plan, False)]
     while waiting:
@@ -283,7 +283,7 @@ def inputs_first(plan: Node) -> list[Node]:
             found.setdefault(id(node), node)
         elif id(node) not in found:
             waiting.append((node, True))
-            waiting += [(part, False) for part in node.inputs]
+            waiting += [(part, False) for part in reversed(node.inputs)]
     return list(found.values())
 
 

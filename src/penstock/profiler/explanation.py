@@ -98,6 +98,7 @@ def _indented(text: str) -> str:
 
 
 def stages(plan: Node, options: Options) -> list[str]:
+    """Return lines about the way each step runs."""
     rows = []
     waiting = [plan]
     while waiting:

@@ -58,7 +58,10 @@ class MemoryReport:
         head = f"{passes}: {size_text(self.used)} held, {size_text(self.total)} is {whose}"
         if not self.rows:
             return head
-        cells = [_TITLES, *(_cells(row) for row in self.rows)]
+        cells = [_TITLES]
+        for row in self.rows:
+            limit = "" if row.limit is None else size_text(row.limit)
+            cells.append((row.kind, row.stage, size_text(row.nbytes), limit))
         widths = [max(len(row[i]) for row in cells) for i in range(len(_TITLES))]
         lines = [
             f"  {kind:<{widths[0]}}  {stage:<{widths[1]}}  {holds:>{widths[2]}}  {limit:>{widths[3]}}".rstrip()
@@ -67,10 +70,6 @@ class MemoryReport:
         return "\n".join([head, *lines])
 
     __repr__ = __str__
-
-
-def _cells(row: MemoryRow) -> tuple[str, str, str, str]:
-    return row.kind, row.stage, size_text(row.nbytes), "" if row.limit is None else size_text(row.limit)
 
 
 def memory_report(plan: Node, options: Options) -> MemoryReport:
@@ -83,8 +82,9 @@ def memory_report(plan: Node, options: Options) -> MemoryReport:
     own = [member for ledger in ledgers for member in ledger.members()]
     seen = set(map(id, own))
     others = [member for budget in budgets.values() for member in budget.members() if id(member) not in seen]
+    other = MemoryRow("all", "other iterations", None, sum(member.nbytes for member in others), None)
     kept = [MemoryRow(kind, _PROCESS, None, nbytes, None) for kind, nbytes in KEPT.held()] if budgets else []
-    rows = [row for row in [*_rows(own), *_of_others(others), *kept] if row.nbytes or row.limit]
+    rows = [row for row in [*_rows(own), other, *kept] if row.nbytes or row.limit]
     return MemoryReport(
         total=sum(budget.total for budget in budgets.values()) if budgets else given or 0,
         given=given is not None,
@@ -108,8 +108,3 @@ def _rows(members: Iterable[BufferAccount | MemoryWindow]) -> list[MemoryRow]:
         own = member.limit if isinstance(member, MemoryWindow) else None
         found[key] = nbytes + member.nbytes, limit if own is None else own + (limit or 0)
     return [MemoryRow(*key, *amounts) for key, amounts in found.items()]
-
-
-def _of_others(members: Iterable[BufferAccount | MemoryWindow]) -> list[MemoryRow]:
-    held = sum(member.nbytes for member in members)
-    return [MemoryRow("all", "other iterations", None, held, None)] if held else []

@@ -47,11 +47,9 @@ class RunVerdict:
         return " ".join((*self.sentences, *self.changes))
 
 
-def verdict(pipeline: dict[str, Any]) -> RunVerdict:
-    """Return the verdict on one pipeline of a recorded run, from its values in `state.json`."""
-    analysis = Analysis.of(pipeline["analysis"])
+def verdict(analysis: Analysis, waits: dict[str, Any], start: dict[str, Any] | None) -> RunVerdict:
+    """Return the verdict on one pipeline of a run, from its analysis, and the values of its `Waits` and its `Start`."""
     found, share = bottleneck(analysis), analysis.consumer_waited
-    waits = pipeline["waits"]
     starting, waited = waits["starting"], waits["waited"]
     running = max(waits["running"], waited, 1e-9)
     if not waits["steps"]:
@@ -59,7 +57,7 @@ def verdict(pipeline: dict[str, Any]) -> RunVerdict:
     late = starting > SLIGHTLY * running
     bound, title = _bound(share)
     if bound != "yes" and late and 2 * starting > waited:
-        return _of_start(pipeline, analysis, running)
+        return _of_start(analysis, waits, start, running)
     told = [f"{title}: {waited_text(analysis)}.", found.sentence]
     if bound == "no":
         return RunVerdict("consumer" if found.step is None else found.kind, bound, found.step, share, tuple(told))
@@ -67,7 +65,7 @@ def verdict(pipeline: dict[str, Any]) -> RunVerdict:
     if not changes:
         told.append(f"What would help: {nothing_to_do(analysis)}.")
     if late:
-        told.append(f"The first elements came after {seconds(starting)} in all: {_what_started(pipeline, analysis)}.")
+        told.append(f"The first elements came after {seconds(starting)} in all: {_what_started(analysis, start)}.")
     return RunVerdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
 
 
@@ -89,9 +87,8 @@ def _changes(analysis: Analysis, starting: float, running: float) -> tuple[tuple
 # -- before the first element
 
 
-def _filling(pipeline: dict[str, Any], analysis: Analysis) -> tuple[Step, float] | None:
+def _filling(analysis: Analysis, start: dict[str, Any] | None) -> tuple[Step, float] | None:
     """Return the shuffle that was filled before the first element, and the number of elements it received."""
-    start = pipeline["start"]
     if start is None:
         return None
     for step in reversed(analysis.steps):
@@ -101,44 +98,43 @@ def _filling(pipeline: dict[str, Any], analysis: Analysis) -> tuple[Step, float]
     return None
 
 
-def _slowest_before(pipeline: dict[str, Any], analysis: Analysis) -> Step | None:
+def _slowest_before(analysis: Analysis, start: dict[str, Any] | None) -> Step | None:
     """Return the step that took most of the time before the first element."""
-    start = pipeline["start"]
     if start is None or not start["busy"]:
         return None
-    name = max(start["busy"], key=lambda each: start["busy"][each])
+    busy = start["busy"]
+    name = max(busy, key=lambda each: busy[each])
     return next((step for step in analysis.steps if step.name == name), None)
 
 
-def _what_started(pipeline: dict[str, Any], analysis: Analysis) -> str:
-    filled = _filling(pipeline, analysis)
+def _what_started(analysis: Analysis, start: dict[str, Any] | None) -> str:
+    filled = _filling(analysis, start)
     if filled is not None:
         return f"{named(filled[0])} was filling its buffer with {number(filled[1])} elements"
-    slowest = _slowest_before(pipeline, analysis)
+    slowest = _slowest_before(analysis, start)
     begun = "files are opened and functions are called for the first time"
     return begun if slowest is None else f"{begun}, mostly in {named(slowest)}"
 
 
-def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> RunVerdict:
+def _of_start(analysis: Analysis, waits: dict[str, Any], start: dict[str, Any] | None, running: float) -> RunVerdict:
     """Return the verdict if the loop waited before first elements, and little after them."""
-    waits = pipeline["waits"]
     starting = waits["starting"]
     bound, title = _bound(starting / running)
     when = "the first element" if waits["passes"] == 1 else f"the first elements of {waits['passes']} iterations"
     told = [
-        f"{title} before {when}, for {seconds(starting)} of {seconds(running)}: {_what_started(pipeline, analysis)}.",
+        f"{title} before {when}, for {seconds(starting)} of {seconds(running)}: {_what_started(analysis, start)}.",
         f"After that {waited_text(analysis)}.",
     ]
-    filled, slowest = _filling(pipeline, analysis), _slowest_before(pipeline, analysis)
+    filled, slowest = _filling(analysis, start), _slowest_before(analysis, start)
     share = analysis.consumer_waited
-    if filled is None:
+    if filled is None or start is None:
         told.append(
             "This time is paid once for each iteration, not for each element. It matters less in a longer iteration."
         )
         return RunVerdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
     step, came = filled
     changes, expected = [], 1.0
-    ratio = running / _with_buffer(pipeline, analysis, step, came)
+    ratio = running / _with_buffer(analysis, waits, start, step, came)
     if ratio >= _WORTH:
         ahead = " and prefetch(AUTOTUNE) after it" if step.lane == LOOP else ""
         expected = ratio
@@ -149,12 +145,11 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> R
     return RunVerdict("filling", bound, step.name, share, tuple(told), tuple(changes), expected)
 
 
-def _with_buffer(pipeline: dict[str, Any], analysis: Analysis, step: Step, came: float) -> float:
+def _with_buffer(analysis: Analysis, waits: dict[str, Any], start: dict[str, Any], step: Step, came: float) -> float:
     """Return the seconds of the run with a quarter of the buffer.
 
     Elements come at the rate at which the buffer was filled. After the buffer is full, they come while the loop works.
     """
-    waits, start = pipeline["waits"], pipeline["start"]
     passes = max(waits["passes"], 1)
     filling = waits["starting"] / passes
     loop = (max(waits["running"], waits["waited"]) - waits["waited"]) / passes

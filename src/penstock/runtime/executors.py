@@ -18,7 +18,7 @@ from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, TunerLimits, holds_gil
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
-from penstock.runtime.scheduler import Scheduler, Scope
+from penstock.runtime.scheduler import Scope
 from penstock.runtime.segment import Segment
 from penstock.runtime.task import Direct
 from penstock.runtime.thread_reader import ThreadReader
@@ -79,10 +79,7 @@ class ThreadExecutor(Executor):
     `pinned` is an executor that replaces the choice of each step.
     """
 
-    def __init__(
-        self, scheduler: Scheduler, scope: Scope, driver: Driver, options: Options, pinned: str | None = None
-    ) -> None:
-        self._scheduler = scheduler
+    def __init__(self, scope: Scope, driver: Driver, options: Options, pinned: str | None = None) -> None:
         self._scope = scope
         self._driver = driver
         self._options = options
@@ -116,7 +113,6 @@ class ThreadExecutor(Executor):
             lane.at_once = at_once
         return Segment(
             work_of(upstream, transforms, settings, runner),
-            self._scheduler,
             self._scope,
             self._driver,
             lane,
@@ -143,7 +139,6 @@ class ThreadExecutor(Executor):
             return upstream  # the segment already reads ahead, up to its window
         return Segment(
             reading_ahead(upstream, max_elements, lane.label, lane.where),
-            self._scheduler,
             self._scope,
             self._driver,
             lane,

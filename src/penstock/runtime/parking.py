@@ -98,13 +98,15 @@ class HandOver:
     """
 
     def __init__(self, lock: threading.RLock) -> None:
+        self.waiting = ParkingLot(lock)  # consumers that wait for a result or the end
         self._lock = lock
         self._lot = ParkingLot(lock)
         self._caller: int | None = None  # the thread that called, until the consumer runs
 
     def call(self) -> None:
-        """Note, under the lock, that the consumer is woken."""
+        """Wake the waiting consumers, under the lock."""
         self._caller = threading.get_ident()
+        self.waiting.unpark_all()
 
     def answer(self) -> None:
         """Note, under the lock, that the consumer runs."""

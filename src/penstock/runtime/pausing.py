@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 
 from penstock.physical.lower import Pause, Wait
-from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+from penstock.runtime.scheduler import Scope, on_worker
 from penstock.runtime.segment import Aborted
 
 
-def pausing(scheduler: Scheduler, scope: Scope) -> Pause:
+def pausing(scope: Scope) -> Pause:
     """Return a function that sleeps, or calls `wait`.
 
     While a worker waits in it, another thread takes the worker's place.
 
     The function raises Aborted after the run of `scope` was closed, because the closing thread waits for the workers.
     """
+    scheduler = scope.scheduler
 
     def pause(seconds: float, wait: Wait = time.sleep) -> None:
         worker = on_worker()

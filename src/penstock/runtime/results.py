@@ -41,6 +41,7 @@ class Results:
         self.ordered = ordered
         self._inputs = inputs
         self.nbytes = 0
+        self.complete = False  # True if no ticket begins any more
         self.filling = False  # True if the last ticket needs further tasks, for which there is always room
         self.begun = 0  # number of tickets
         self.waiting = 0  # tickets not taken

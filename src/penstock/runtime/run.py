@@ -64,8 +64,7 @@ class Run:
         digest: Callable[[], str] | None = None,
     ) -> None:
         limit_threads()
-        pool = scheduler_for(options)
-        self.scope = Scope(pool, options.autotune.cpu_budget)
+        self.scope = Scope(scheduler_for(options), options.autotune.cpu_budget)
         self._memory = Ledger(budget_for(options), plan if written is None else written)
         keep_freed_memory(min(ledger.budget.total for ledger in live_ledgers()))
         self._switching = Switching(options.threading.switch_interval, tuned=options.autotune.enabled)
@@ -84,7 +83,7 @@ class Run:
             made = InlineExecutor(options)
         else:
             pinned = None if settings.executor == "auto" else settings.executor
-            made = ThreadExecutor(pool, self.scope, self.driver, options, pinned)
+            made = ThreadExecutor(self.scope, self.driver, options, pinned)
         lowering = Lowering(
             options,
             made,
@@ -93,7 +92,7 @@ class Run:
             dataset=settings.dataset,
             meter=settings.meter,
             memory=self._memory,
-            pause=pausing(pool, self.scope),
+            pause=pausing(self.scope),
             answers=Answers(),
         )
         try:

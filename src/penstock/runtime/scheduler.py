@@ -94,7 +94,7 @@ class Scope:
     """
 
     def __init__(self, scheduler: Scheduler, limit: int | None = None) -> None:
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._limit = limit
         self._rows: dict[int, _Row] = {}  # by depth
         self._depths: list[int] = []  # sorted
@@ -107,7 +107,7 @@ class Scope:
 
     def add(self, segment: Runnable, workers: int = 1) -> None:
         """Make a segment known. At least `workers` workers are wanted from now on."""
-        with self._scheduler.lock:
+        with self.scheduler.lock:
             row = self._rows.get(segment.depth)
             if row is None:
                 row = self._rows[segment.depth] = _Row()
@@ -117,20 +117,20 @@ class Scope:
             if self.closed:
                 segment.abort()
                 return
-            self._scheduler.serve(self)  # inside the lock, so that a scope closed at the same time does not return
-        self._scheduler.start_recruits()
+            self.scheduler.serve(self)  # inside the lock, so that a scope closed at the same time does not return
+        self.scheduler.start_recruits()
 
     def want(self, workers: int) -> None:
         """Set the number of wanted workers. Surplus workers leave after their present task."""
-        with self._scheduler.lock:
+        with self.scheduler.lock:
             self.workers = workers
             if not self.closed and any(row.segments for row in self._rows.values()):
-                self._scheduler.serve(self)
-        self._scheduler.start_recruits()
+                self.scheduler.serve(self)
+        self.scheduler.start_recruits()
 
     def remove(self, segment: Runnable) -> None:
         """Remove a segment that has ended, such as an input of an interleave."""
-        with self._scheduler.lock:
+        with self.scheduler.lock:
             row = self._rows.get(segment.depth)
             if row is not None:
                 row.remove(segment)
@@ -149,25 +149,25 @@ class Scope:
 
     def delays(self) -> dict[threading.Thread, float]:
         """See `Scheduler.delays`."""
-        return self._scheduler.delays()
+        return self.scheduler.delays()
 
     def abort(self) -> None:
-        with self._scheduler.lock:
+        with self.scheduler.lock:
             self.closed = True
             for row in self._rows.values():
                 for segment in list(row.segments):
                     segment.abort()
-            self._scheduler.leave(self)
+            self.scheduler.leave(self)
 
     def close(self, then: Callable[[], None]) -> None:
         if self.foreign:
             return
         self.abort()
-        with self._scheduler.lock:
+        with self.scheduler.lock:
             if self.active and (on_worker() or collecting()):
                 self.then = then
                 return
-            self._scheduler.left.wait_for(lambda: not self.active)
+            self.scheduler.left.wait_for(lambda: not self.active)
         then()
 
     def leave_to_parent(self) -> None:

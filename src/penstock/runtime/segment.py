@@ -20,6 +20,7 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch, join
 from penstock.physical.stretch import fatal as end_of_run
 from penstock.physical.transform import agreed
+from penstock.runtime.ahead import AheadLimits
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.block_sizer import may_wait
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
@@ -27,7 +28,7 @@ from penstock.runtime.lane import Lane
 from penstock.runtime.observers import tell
 from penstock.runtime.parking import HandOver, ParkingLot
 from penstock.runtime.results import ResultCounts, Results
-from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
+from penstock.runtime.scheduler import PATIENCE, Scope, on_worker
 from penstock.runtime.task import Task, Work, Worked
 from penstock.runtime.work import BatchWork
 
@@ -47,17 +48,9 @@ class Segment(Worked):
     waiting bytes. The segment itself decides which thread does the next work, and which threads wait for it.
     """
 
-    # together with those of the base classes, an object without slots would need a dict, which is slower
-    __slots__ = (
-        "_arrived", "_changed", "_closed", "_driver", "_ended", "_fatal", "_known", "_left_to_workers", "_lock",
-        "_looked", "_max_elements", "_parallelism", "_pulling", "_results", "_scheduler", "_scope", "_seen", "_started",
-        "_wanted", "counts", "depth", "lane",
-    )  # fmt: skip
-
     def __init__(
         self,
         work: Work,
-        scheduler: Scheduler,
         scope: Scope,
         driver: Driver,
         lane: Lane,
@@ -74,26 +67,18 @@ class Segment(Worked):
         self.lane = lane
         self.counts = Counts()
         self.alone = ordered  # otherwise the state contains a log that other threads extend
-        self._scheduler = scheduler
         self._scope = scope
         self._driver = driver
-        self._parallelism = parallelism  # of this segment alone; the segments of a lane share its knobs
-        self._max_elements = max_elements
-        self._wanted = max_elements  # elements that the user wants ahead; negative: the tuner decides
         self._lock = threading.RLock()  # see Scheduler for the kind of this lock and of the next two
         self._changed = ParkingLot(self._lock)  # workers wait here for work
-        self._arrived = ParkingLot(self._lock)  # consumers wait here for a result or the end
-        self.hand_over = HandOver(self._lock)
+        self.hand_over = HandOver(self._lock)  # consumers wait here for a result or the end
         self._results = Results(work.state(), ordered=ordered, inputs=work.inputs)
+        # `parallelism` is that of this segment alone; the segments of a lane share its knobs
+        self._limits = AheadLimits(self._results, lane, driver.memory.budget, parallelism, max_elements)
         self._pulling = False
-        self._ended = False
-        self._closed = False
         self._started = False
         self._left_to_workers = False
-        self._seen = False  # True if pulling has side effects of the user, as of the last check
-        self._known = False  # True if there was a check
-        self._looked: object = None  # identifier of the last check
-        self._fatal: BaseException | None = None  # an error that ends the run, not a failure of an element
+        self._fatal: BaseException | None = None  # ends the run, or is `Aborted`: not a failure of an element
         lane.join(self)
 
     @property
@@ -103,12 +88,12 @@ class Segment(Worked):
     @property
     def seen_below(self) -> bool:
         """The value of the last pull. Only a pulling thread may ask the stages below."""
-        if not self._known:
+        if not self._has_looked:
             with self._lock:
                 # The pulling thread will soon know the value. The caller may store the present answer.
-                self._changed.wait_for(lambda: self._known or self._closed or not self._pulling, PATIENCE)
-                if self._known:
-                    return self._seen
+                self._changed.wait_for(lambda: self._has_looked or self._closed or not self._pulling, PATIENCE)
+                if self._has_looked:
+                    return self._acts_below
                 if self._pulling or self._closed:
                     return True  # until the value is known
                 self._pulling = True
@@ -118,21 +103,31 @@ class Segment(Worked):
                 with self._lock:
                     self._pulling = False
                     self._tell()
-                self._scheduler.wake()
-        return self._seen
+                self._scope.scheduler.wake()
+        return self._acts_below
 
     def _look_below(self) -> None:
         """Ask the stages below. This may make the stages of the next epoch, and fail."""
-        look = Stage.latest_look
-        seen = self.acts
-        for stage in self.inputs:
-            seen = seen or stage.seen_below
-        if seen != self._seen or not self._known:
-            self._seen, self._known = seen, True
+        look, acts = Stage.latest_look, self.acts or any(below.seen_below for below in self.inputs)
+        news = not self._has_looked or acts != self._acts_below
+        self._is_seen_below = look, acts
+        if news:
             self.look_again()
             if self._changed.registered:
                 self.nudge()
-        self._looked = look
+
+    @property
+    def _has_looked(self) -> bool:
+        return self._is_seen_below[0] is not None
+
+    @property
+    def _acts_below(self) -> bool:
+        """True if pulling has side effects of the user, as of the last check."""
+        return self._is_seen_below[1]
+
+    @property
+    def _closed(self) -> bool:
+        return isinstance(self._fatal, Aborted)
 
     @property
     def may_grow(self) -> bool:
@@ -145,22 +140,12 @@ class Segment(Worked):
     # -- the workers' side
 
     def runnable(self) -> bool:
-        if self._pulling or self._ended or self._closed or self.counts.busy >= self._parallelism:
+        if self._pulling or self._results.complete or self.counts.busy >= self._limits.parallelism:
             return False
         return self.lane.gate.is_open and self._room()
 
     def _room(self) -> bool:
-        results = self._results
-        if results.waiting == 0 or results.filling:
-            return True
-        if 0 <= self._max_elements <= results.elements:
-            return False
-        if self._seen and self._wanted > 0:  # each worker may have one more in progress
-            made = results.elements + results.at_consumer
-            if made >= self._wanted or results.ahead >= self._wanted + self._parallelism:
-                return False
-        more = self._driver.memory.budget.given  # one more result must fit a budget set by the user
-        return results.expected(more) < self.lane.limit
+        return self._limits.has_room(seen=self._acts_below)
 
     def step(self) -> bool:
         gate = self.lane.gate
@@ -173,7 +158,7 @@ class Segment(Worked):
             done = self._work_once()
         finally:
             if (kept_out := gate.leave()) is not None:
-                self._scheduler.wake()
+                self._scope.scheduler.wake()
                 for segment in kept_out:
                     segment.nudge()
         if done > self._driver.due:
@@ -199,7 +184,7 @@ class Segment(Worked):
         if in_turn:
             times.clock.sent = self._pull_on
         elif not self.lane.reads:
-            self._scheduler.wake()  # another worker may pull while this one works
+            self._scope.scheduler.wake()  # another worker may pull while this one works
         made: Stretch | None = None
         try:
             made = work.run(task)
@@ -244,12 +229,13 @@ class Segment(Worked):
         """Return the next task, or None with an optional error that ends the run."""
         outside = False
         try:
-            if self._looked is not Stage.latest_look:
+            if self._is_seen_below[0] is not Stage.latest_look:
                 self._look_below()
-            self.work.most = self._may_make() if self._seen else None
-            outside = self._seen and self.work.upstream.seen
+            seen = self._acts_below
+            self.work.most = self._may_make() if seen else None
+            outside = seen and self.work.upstream.seen
             if outside:
-                self._scheduler.go_outside(started)
+                self._scope.scheduler.go_outside(started)
             return self.work.pull(), None
         except Exception as error:  # failures of elements are tasks
             return None, end_of_run(error, self.label, self.where)
@@ -257,7 +243,7 @@ class Segment(Worked):
             return None, error
         finally:
             if outside:
-                self._scheduler.come_back()
+                self._scope.scheduler.come_back()
 
     def _may_make(self) -> int | None:
         """Return the number of results that the next task may compute if pulling has side effects. None: no limit.
@@ -268,10 +254,8 @@ class Segment(Worked):
         upstream = self.work.upstream
         if upstream.seen or (isinstance(self.work, BatchWork) and upstream.seen_below):
             return 1
-        if self._wanted <= 0:
-            return None
         with self._lock:  # a result that is being stored counts neither as computed nor as in progress
-            return max((self._wanted - self._results.ahead) // self._parallelism, 1)
+            return self._limits.of_task()
 
     def _let_pull(self) -> None:
         self._pulling = False
@@ -281,7 +265,7 @@ class Segment(Worked):
     def _pull_on(self) -> None:
         with self._lock:
             self._let_pull()
-        self._scheduler.wake()
+        self._scope.scheduler.wake()
 
     def _done(
         self,
@@ -321,14 +305,14 @@ class Segment(Worked):
         results.put(ticket, made, nbytes)
         counts.made(size, nbytes)
         counts.hold(results.nbytes)
-        self.lane.ask(results.mean, self._wanted * counts.element_bytes if self._wanted > 0 else 0.0)
+        self.lane.ask(results.mean, max(self._limits.wanted, 0) * counts.element_bytes)
 
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:
             self.counts.worked(0, waiting=waiting)
             self.counts.leave()
             self._pulling = False
-            self._ended = True
+            self._results.complete = True
             if fatal is not None:
                 self._die(fatal)
             self._tell()
@@ -341,9 +325,8 @@ class Segment(Worked):
         """Wake waiting threads that have a reason. A needless wake-up would delay a working thread."""
         if self._changed.registered:
             self._changed.unpark_all()
-        if self._arrived.registered and (self._results.at_hand() or self._exhausted()):
+        if self.hand_over.waiting.registered and (self._results.at_hand() or self._exhausted()):
             self.hand_over.call()
-            self._arrived.unpark_all()
 
     def nudge(self) -> None:
         """Wake waiting workers, because the gate of the lane has opened or the check below has changed."""
@@ -353,7 +336,7 @@ class Segment(Worked):
     def _die(self, fatal: BaseException) -> None:
         """Deliver nothing more than this error."""
         self._fatal = self._fatal or fatal
-        self._ended = True
+        self._results.complete = True
 
     def _close_if_left(self) -> None:
         """Close the work if `close` left this to the last worker inside."""
@@ -364,7 +347,7 @@ class Segment(Worked):
 
     def keep_ahead(self, elements: int) -> None:
         """Note that the user wants so many results ahead, if memory allows them."""
-        self._wanted = max(self._wanted, elements)
+        self._limits.wanted = max(self._limits.wanted, elements)
 
     def start(self) -> None:
         super().start()
@@ -389,8 +372,8 @@ class Segment(Worked):
 
     def _wake_for_room(self) -> None:
         """Wake a worker, because there is room for further results."""
-        if not self._ended:
-            self._scheduler.wake()
+        if not self._results.complete:
+            self._scope.scheduler.wake()
 
     def _agreed(self, made: list[Stretch]) -> Stretch:
         """Join the next results. Results with other decided types are computed again first."""
@@ -408,7 +391,7 @@ class Segment(Worked):
         if made is None:
             return None
         # the number of results ahead is limited: a taken result counts as reached
-        counted = self._seen and self._wanted > 0
+        counted = self._acts_below and self._limits.wanted > 0
         taken = results.take_more(made, want) if results.ready and not counted else [made]
         counts.hold(results.nbytes)
         if counts.is_full and self._room():
@@ -420,7 +403,8 @@ class Segment(Worked):
         here, helper = CLOCKS.own, on_worker()
         before = here.aside
         self.lane.consumer = here.lane
-        outside = helper and self._scheduler.come_back()  # a wait or other work does not count as time in a generator
+        # a wait or other work does not count as time in a generator
+        outside = helper and self._scope.scheduler.come_back()
         watches = helper and self.lane.is_shared
         if watches:
             self.lane.gate.watch(self)
@@ -445,7 +429,7 @@ class Segment(Worked):
                 self.lane.gate.unwatch(self)
             now = time.perf_counter()
             if outside:
-                self._scheduler.go_outside(now)
+                self._scope.scheduler.go_outside(now)
             here.aside = before + now - started
             self.counts.not_waited_for(now)
             if now > self._driver.due:
@@ -457,23 +441,23 @@ class Segment(Worked):
         If pulling has side effects, for example in a generator, a pull may last until the consumer has used the awaited
         result. While that result is in progress, the consumer must not pull.
         """
-        return not self._seen or self._results.waiting == 0
+        return not self._acts_below or self._results.waiting == 0
 
     def _sleep(self, *, helper: bool) -> None:
         """Sleep until there is a result or work, or until a sample is due."""
         if helper:
-            self._scheduler.begin_waiting()
+            self._scope.scheduler.begin_waiting()
         try:
             with self._lock:
-                changed = self._changed if helper else self._arrived
+                changed = self._changed if helper else self.hand_over.waiting
                 patience = self._driver.patience()
                 patience = PATIENCE if patience is None else min(patience, PATIENCE)
                 late = not changed.wait_for(partial(self._something, helper=helper), patience)
         finally:
             if helper:
-                self._scheduler.end_waiting()
+                self._scope.scheduler.end_waiting()
         if late:  # no other thread has finished anything for a while
-            self._scheduler.replace_outside()
+            self._scope.scheduler.replace_outside()
             self._driver.look(time.perf_counter())
 
     def _something(self, *, helper: bool) -> bool:
@@ -482,9 +466,7 @@ class Segment(Worked):
         return helper and self._may_help() and self.runnable()
 
     def _exhausted(self) -> bool:
-        if self._closed or self._fatal is not None:
-            return True
-        return self._ended and not self.counts.busy and not self._results.ready
+        return self._fatal is not None or (self._results.complete and not self.counts.busy and not self._results.ready)
 
     def _end(self) -> None:
         """Raise the error of the run at the end, if there is one."""
@@ -493,8 +475,6 @@ class Segment(Worked):
         if fatal is not None:
             self.abort()
             raise fatal
-        if self._closed:
-            raise Aborted
 
     # -- both
 
@@ -520,7 +500,8 @@ class Segment(Worked):
 
     def abort(self) -> None:
         with self._lock:
-            self._closed = self._ended = True
+            self._fatal = Aborted()
+            self._results.complete = True
             self._results.clear()
             self.counts.hold(0)
             self._tell()

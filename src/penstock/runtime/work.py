@@ -371,5 +371,9 @@ def work_of(upstream: Stage, transforms: Transforms, settings: SegmentSettings, 
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:
-    """Return the work of a prefetch, which only pulls."""
-    return BlockWork(upstream, (), BlockSizer(max_elements // 2) if max_elements > 0 else BlockSizer(), label, where)
+    """Return the work of a prefetch, which only pulls.
+
+    It pulls half of the elements at a time, so that the consumer takes one half while a worker pulls the other. It
+    pulls more if they take so little time that their transfer to another thread would cost more than they do.
+    """
+    return BlockWork(upstream, (), BlockSizer(unit=(max_elements + 1) // 2), label, where)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.block.structure import flatten
 from penstock.dataset.dataset import Dataset
-from penstock.delivery.dispatcher import Line
 from penstock.delivery.handle import Handle, folder_of
 from penstock.delivery.ray_service import PREFIX, RayHandle, named
 from penstock.errors import FailedPreconditionError, InvalidTypeError, said
@@ -96,27 +96,15 @@ def from_dataset_id(
     return dataset.distribute(service, job_name, **how)
 
 
-def _ask(service: str | Handle | RayHandle, *question: Any) -> tuple[Any, ...]:
-    if isinstance(service, str) and service.startswith(PREFIX):
-        service = named(service)
-    if isinstance(service, RayHandle):
-        answered = service.ask(*question)
-        answer = list(answered) if isinstance(answered, tuple) else [answered]
-        if answer[-1] is not None:
-            raise answer[-1]
-        return tuple(answer)
-    folder = service.folder if isinstance(service, Handle) else folder_of(service)
-    line = Line(folder)
-    try:
-        _, *answer = line.ask(*question)
-    except (EOFError, OSError) as error:
-        message = f"No service answers in {folder!r}: {said(error)}."
-        raise FailedPreconditionError(message, hint="`penstock service start` starts one.") from error
-    finally:
-        line.close()
-    if answer[-1] is not None:
-        raise answer[-1]
-    return tuple(answer)
+def _ask(service: str | Handle | RayHandle, *question: Any) -> Any:
+    """Return the answer of a service. Raises its last value if that is an error."""
+    if isinstance(service, str):
+        service = named(service) if service.startswith(PREFIX) else Handle(folder_of(service))
+    answer = service.ask(*question)
+    error = answer[-1] if isinstance(answer, Sequence) else answer
+    if error is not None:
+        raise error
+    return answer
 
 
 def _check_spec(wanted: Any, found: Any) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.io.writing import local, writing
 from penstock.opencv import opencv
-from penstock.profiler.views.picture import Picture, text_width
+from penstock.profiler.views.picture import Picture, text_width, written
 from penstock.viz.parts import ImageExample, Names, label_names_of, take_apart
 
 _GAP = 10
@@ -48,11 +47,7 @@ class Grid:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the grid as a PNG. Missing folders are made."""
-        where = local(path, "path")
-        with writing(where, f"path {str(path)!r}", "Choose another path, in a folder that you may write to."):
-            where.parent.mkdir(parents=True, exist_ok=True)
-            where.write_bytes(self.png)
-        return where
+        return written(path, self.png)
 
     def _repr_png_(self) -> bytes:
         return self.png
@@ -131,13 +126,13 @@ def drawn(
         message = f"size must be from 8 to 2048 pixels and columns at least 1, got size={size}, columns={columns}."
         raise InvalidArgumentError(message)
     pictures = [_fitted(pixels, size) for pixels in as_bytes([example.image for example in shown])]
-    written = any(example.caption for example in shown)
-    width = max(max(picture.shape[1] for picture in pictures), _NARROWEST if written else 8)
+    captioned = any(example.caption for example in shown)
+    width = max(max(picture.shape[1] for picture in pictures), _NARROWEST if captioned else 8)
     across = columns or min(int(np.ceil(np.sqrt(len(shown) * 1.3))), max(_WIDEST // (width + _GAP), 1))
     across = min(across, len(shown))
     rows = [range(start, min(start + across, len(shown))) for start in range(0, len(shown), across)]
     heights = [max(pictures[i].shape[0] for i in row) for row in rows]
-    line = _LINE if written else 0
+    line = _LINE if captioned else 0
     total = sum(heights) + len(rows) * (line + _GAP) + _GAP
     canvas = Picture(across * (width + _GAP) + _GAP, total)
     top = _GAP

@@ -13,17 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
-from penstock.image import rules
 from penstock.image.augment.arguments import check_probability, check_range, placed, tried
 from penstock.image.checks import check_fill, check_fills, check_image, check_sizes, numbers
 from penstock.image.drawn import Keys, each, integers, stateless_key
 from penstock.image.geometry.projective import one_for_each
+from penstock.image.rules import image_op, random_image_op
 from penstock.keys import draws, fold, uniform, units
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import random_op, traceable
+
+__all__ = ["cutout", "random_cutout", "random_erasing", "stateless_random_cutout", "stateless_random_erasing"]
 
 
-@traceable("image.cutout", one_for_each("offset", 1), batches=lambda rank: rank == 3)
+@image_op(one_for_each("offset", 1))
 def cutout(
     images: npt.NDArray[Any],
     mask_size: int | Sequence[int],
@@ -97,13 +98,7 @@ def somewhere(op: str, key: Keys, shape: Sequence[int], **how: Any) -> dict[str,
     return {"offset": centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2), **how}
 
 
-@random_op(
-    "image.random_cutout",
-    lambda spec, **_: rules.same_shape(spec),
-    sample=partial(somewhere, "random_cutout"),
-    becomes=partial(_covered, "random_cutout"),
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=partial(somewhere, "random_cutout"), becomes=partial(_covered, "random_cutout"))
 def random_cutout(
     images: npt.NDArray[Any],
     mask_size: int | Sequence[int],
@@ -230,13 +225,7 @@ def _box(
     return [0, 0, 0, 0]
 
 
-@random_op(
-    "image.random_erasing",
-    lambda spec, **_: rules.same_shape(spec),
-    sample=partial(some_box, "random_erasing"),
-    becomes=erase,
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=partial(some_box, "random_erasing"), becomes=erase)
 def random_erasing(
     image: npt.NDArray[Any],
     probability: float = PROBABILITY,

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import check_image, numbers
 
+__all__ = ["draw_bounding_boxes"]
+
 # Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia.
 COLORS = np.array(
     [

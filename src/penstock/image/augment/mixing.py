@@ -15,6 +15,8 @@ from penstock.keys import draw, fold, uniform
 from penstock.permutation import Permutation
 from penstock.trace.drawing import element_key
 
+__all__ = ["cutmix", "mixup"]
+
 
 def beta(key: int, alpha: float) -> float:
     """Return a number from 0 to 1 with the distribution Beta(alpha, alpha): X / (X + Y) of two gamma variates.

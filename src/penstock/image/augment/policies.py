@@ -15,10 +15,13 @@ from penstock.image.augment.operations import OPERATIONS, RAND, TRIVIAL_WIDE, Am
 from penstock.image.checks import check_choice, check_fills, check_image, check_integer
 from penstock.image.drawn import Keys
 from penstock.image.geometry.projective import INTERPOLATIONS
+from penstock.image.rules import random_image_op
 from penstock.keys import draw, fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import NotTraceable
-from penstock.trace.lift import of_nature, random_op
+from penstock.trace.lift import of_nature
+
+__all__ = ["rand_augment", "trivial_augment"]
 
 Steps = tuple[tuple[str, float], ...]
 NAMES = tuple(OPERATIONS)
@@ -122,9 +125,7 @@ def _rule(spec: LeafSpec, **_: Any) -> TensorSpec:
 
 
 @of_nature(rules.COSTLY)
-@random_op(
-    "image.rand_augment", _rule, sample=some_operations, becomes=apply_operations, batches=lambda rank: rank == 3
-)
+@random_image_op(rule=_rule, sample=some_operations, becomes=apply_operations)
 def rand_augment(
     image: npt.NDArray[np.uint8],
     num_ops: int = 2,
@@ -183,9 +184,7 @@ def rand_augment(
 
 
 @of_nature(rules.COSTLY)
-@random_op(
-    "image.trivial_augment", _rule, sample=some_operation, becomes=apply_operations, batches=lambda rank: rank == 3
-)
+@random_image_op(rule=_rule, sample=some_operation, becomes=apply_operations)
 def trivial_augment(
     image: npt.NDArray[np.uint8],
     num_magnitude_bins: int = 31,

@@ -22,9 +22,13 @@ from penstock.image.checks import check_image, check_integer, check_sizes, numbe
 from penstock.image.colour.arguments import check_number
 from penstock.image.drawn import Keys, each, stateless_key
 from penstock.image.resizing.resize import check_resize, resize
+from penstock.image.rules import random_image_op
 from penstock.keys import draw, fold, uniform
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import of_nature, random_op, tensor
+from penstock.trace.lift import of_nature, tensor
+
+__all__ = ["random_resized_crop", "sample_distorted_bounding_box", "stateless_random_resized_crop"]
+__all__ += ["stateless_sample_distorted_bounding_box"]
 
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)
@@ -91,14 +95,7 @@ def _rule(spec: LeafSpec, *, size: Any, scale: Any, ratio: Any, method: str, ant
 
 
 @of_nature(rules.COSTLY)
-@random_op(
-    "image.random_resized_crop",
-    _rule,
-    sample=partial(some_box, "random_resized_crop"),
-    becomes=resize_box,
-    batches=lambda rank: rank == 3,
-    fresh=True,
-)
+@random_image_op(rule=_rule, sample=partial(some_box, "random_resized_crop"), becomes=resize_box, fresh=True)
 def random_resized_crop(
     image: npt.NDArray[Any],
     size: Sequence[int],

@@ -21,11 +21,16 @@ from penstock.image.colour.arguments import (
     per_image,
 )
 from penstock.image.drawn import Keys, stateless_key
+from penstock.image.rules import image_op, random_image_op
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import of_nature, random_op, traceable
+from penstock.trace.lift import of_nature
+
+__all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"]
+__all__ += ["random_brightness", "random_contrast", "random_hue", "random_saturation", "stateless_random_brightness"]
+__all__ += ["stateless_random_contrast", "stateless_random_hue", "stateless_random_saturation"]
 
 
-@traceable("image.adjust_brightness", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def adjust_brightness(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
     """Add `delta` to each value of an image (H, W, C) or a batch (N, H, W, C), as tf.image.adjust_brightness does.
 
@@ -60,13 +65,7 @@ def some_delta(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, 
     return {"delta": around_zero("random_brightness", key, max_delta)}
 
 
-@random_op(
-    "image.random_brightness",
-    lambda spec, **_: rules.same_shape(spec),
-    sample=some_delta,
-    becomes=adjust_brightness,
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=some_delta, becomes=adjust_brightness)
 def random_brightness(image: npt.NDArray[Any], max_delta: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_brightness` with a random delta, uniform in [-max_delta, max_delta), the same for a whole batch.
 
@@ -120,7 +119,7 @@ def stateless_random_brightness(image: npt.NDArray[Any], max_delta: float, seed:
     return adjust_brightness(image, around_zero(op, stateless_key(op, seed), max_delta))
 
 
-@traceable("image.adjust_contrast", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def adjust_contrast(images: npt.NDArray[Any], contrast_factor: Any) -> npt.NDArray[Any]:
     """Multiply the distance of each value from the mean of its channel, as tf.image.adjust_contrast does.
 
@@ -155,13 +154,7 @@ def some_contrast(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) ->
     return {"contrast_factor": between("random_contrast", key, lower, upper)}
 
 
-@random_op(
-    "image.random_contrast",
-    lambda spec, **_: rules.same_shape(spec),
-    sample=some_contrast,
-    becomes=adjust_contrast,
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=some_contrast, becomes=adjust_contrast)
 def random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_contrast` with a random factor, uniform in [lower, upper), the same for a whole batch.
 
@@ -217,7 +210,7 @@ def stateless_random_contrast(image: npt.NDArray[Any], lower: float, upper: floa
     return adjust_contrast(image, between(op, stateless_key(op, seed), lower, upper))
 
 
-@traceable("image.adjust_sharpness", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def adjust_sharpness(image: npt.NDArray[Any], sharpness_factor: float) -> npt.NDArray[Any]:
     """Blend an image (H, W, C), or each image of a batch (N, H, W, C), with a smoothed copy of it.
 
@@ -251,7 +244,7 @@ MAX_DELTA = 0.5  # half a circle in either direction covers all hues
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.adjust_hue", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def adjust_hue(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
     """Rotate the hue of an RGB image (H, W, 3) or a batch (N, H, W, 3), as tf.image.adjust_hue does.
 
@@ -287,13 +280,7 @@ def some_turn(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, A
 
 
 @of_nature(rules.COSTLY)
-@random_op(
-    "image.random_hue",
-    lambda spec, **_: rules.same_shape(spec),
-    sample=some_turn,
-    becomes=adjust_hue,
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=some_turn, becomes=adjust_hue)
 def random_hue(image: npt.NDArray[Any], max_delta: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_hue` with a random delta, uniform in [-max_delta, max_delta), the same for a whole batch.
 
@@ -350,7 +337,7 @@ def stateless_random_hue(image: npt.NDArray[Any], max_delta: float, seed: Any) -
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.adjust_saturation", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def adjust_saturation(image: npt.NDArray[Any], saturation_factor: Any) -> npt.NDArray[Any]:
     """Multiply the saturation of an RGB image (H, W, 3) or a batch (N, H, W, 3), as tf.image.adjust_saturation does.
 
@@ -386,13 +373,7 @@ def some_saturation(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) 
 
 
 @of_nature(rules.COSTLY)
-@random_op(
-    "image.random_saturation",
-    lambda spec, **_: rules.same_shape(spec),
-    sample=some_saturation,
-    becomes=adjust_saturation,
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=some_saturation, becomes=adjust_saturation)
 def random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_saturation` with a random factor, uniform in [lower, upper), the same for a whole batch.
 

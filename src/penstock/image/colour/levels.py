@@ -16,11 +16,14 @@ from penstock.image import rules
 from penstock.image.colour import pixels, run
 from penstock.image.colour.arguments import check_kind, check_number, check_numbers, on_batch
 from penstock.image.dtypes import convert_image_dtype
-from penstock.image.rules import as_float32
-from penstock.trace.lift import of_nature, traceable
+from penstock.image.rules import as_float32, image_op
+from penstock.trace.lift import of_nature
+
+__all__ = ["adjust_gamma", "autocontrast", "equalize", "invert", "normalize", "per_image_standardization", "posterize"]
+__all__ += ["solarize"]
 
 
-@traceable("image.adjust_gamma", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> npt.NDArray[Any]:
     """Compute `gain * image ** gamma`, as tf.image.adjust_gamma does.
 
@@ -54,7 +57,7 @@ def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> 
     return convert_image_dtype(made, array.dtype, saturate=True)
 
 
-@traceable("image.invert", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def invert(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Invert an image (H, W, C) or a batch (N, H, W, C): `255 - x` for uint8, `1 - x` for float32.
 
@@ -78,7 +81,7 @@ def invert(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.bitwise_not(array) if array.dtype == np.uint8 else np.float32(1) - array
 
 
-@traceable("image.posterize", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def posterize(image: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
     """Keep the highest `bits` bits of each value of a uint8 image (H, W, C) or batch (N, H, W, C).
 
@@ -106,7 +109,7 @@ def posterize(image: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
     return array & np.uint8(256 - (1 << (8 - int(kept))))
 
 
-@traceable("image.solarize", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def solarize(image: npt.NDArray[Any], threshold: float = 128) -> npt.NDArray[Any]:
     """Invert the values of an image (H, W, C) or a batch (N, H, W, C) that are at least `threshold`.
 
@@ -138,7 +141,7 @@ def solarize(image: npt.NDArray[Any], threshold: float = 128) -> npt.NDArray[Any
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.autocontrast", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def autocontrast(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Stretch the values of each channel of an image or batch to the range from 0 to 255.
 
@@ -164,7 +167,7 @@ def autocontrast(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.equalize", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def equalize(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Change the levels of each channel of each image so that they are about equally frequent.
 
@@ -192,7 +195,7 @@ def _by_counts(images: npt.NDArray[np.uint8], tables_of: Any) -> npt.NDArray[np.
     return run.look_up(images, tables_of(run.count(images)))
 
 
-@traceable("image.per_image_standardization", as_float32, batches=lambda rank: rank == 3)
+@image_op(as_float32)
 def per_image_standardization(image: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Scale each image to mean 0 and variance 1, as tf.image.per_image_standardization does.
 
@@ -221,7 +224,7 @@ def per_image_standardization(image: npt.NDArray[Any]) -> npt.NDArray[np.float32
     return on_batch(run.standardise, array)
 
 
-@traceable("image.normalize", as_float32, batches=lambda rank: rank == 3)
+@image_op(as_float32)
 def normalize(image: npt.NDArray[Any], mean: Any, std: Any) -> npt.NDArray[np.float32]:
     """Compute `(image - mean) / std` for each channel in float32, as torchvision's normalize does.
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image import rules
 from penstock.image.checks import check_image
 from penstock.image.colour import run
 from penstock.image.colour.arguments import check_colours
-from penstock.image.rules import one_channel, three_channels
-from penstock.trace.lift import traceable
+from penstock.image.rules import image_op, one_channel, three_channels
+
+__all__ = ["grayscale_to_rgb", "hsv_to_rgb", "rgb_to_grayscale", "rgb_to_hsv"]
 
 
-@traceable("image.rgb_to_hsv", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def rgb_to_hsv(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Convert RGB floats from 0 to 1 to HSV floats from 0 to 1, as tf.image.rgb_to_hsv does.
 
@@ -40,7 +40,7 @@ def rgb_to_hsv(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return run.to_hsv(_floats("rgb_to_hsv", images))
 
 
-@traceable("image.hsv_to_rgb", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def hsv_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Convert HSV floats from 0 to 1 to RGB floats from 0 to 1, as tf.image.hsv_to_rgb does.
 
@@ -73,7 +73,7 @@ def _floats(op: str, images: Any) -> npt.NDArray[Any]:
     return array
 
 
-@traceable("image.rgb_to_grayscale", one_channel, batches=lambda rank: rank == 3)
+@image_op(one_channel)
 def rgb_to_grayscale(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Compute `0.2989 R + 0.587 G + 0.114 B` of RGB images, as tf.image.rgb_to_grayscale does.
 
@@ -99,7 +99,7 @@ def rgb_to_grayscale(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return run.to_grey(check_colours("rgb_to_grayscale", images))
 
 
-@traceable("image.grayscale_to_rgb", three_channels, batches=lambda rank: rank == 3)
+@image_op(three_channels)
 def grayscale_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Repeat the only channel of an image (H, W, 1) or a batch (N, H, W, 1), as tf.image.grayscale_to_rgb does.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.kernels import line_of
+from penstock.image.kernels import constants, line_of
 from penstock.native.library import Kernels
 
 _NATIVE = Kernels("penstock.image.fuse.chain_native")
@@ -86,15 +85,13 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
         InvalidArgumentError: shapes that do not fit together.
     """
     native = _NATIVE.loaded()
-    codes, last_codes, last_values = _constants(recipe)
     planes, read, halves = _mine.scratch(int((images.heights * images.widths).max(initial=0)))
     status = native.chain(
         *images,
-        codes,
+        np.array(recipe.colours, np.int64),
         *per_image[:4],
         np.empty(0, np.float32) if recipe.levels is None else line_of(recipe.levels),
-        last_codes,
-        last_values,
+        *constants(recipe.last, recipe.size[1], 3),
         *recipe.size,
         recipe.planes,
         planes,
@@ -105,14 +102,6 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
     if status != 0:
         sizes = sorted(set(zip(images.heights.tolist(), images.widths.tolist(), strict=True)))
         raise InvalidArgumentError(f"A fused chain refused images of {sizes} pixels for a result of shape {out.shape}.")
-
-
-def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:
-    """Return the recipe as arrays for the kernel. Numbers per channel are repeated along a row."""
-    codes = np.array(recipe.colours, np.int64)
-    last_codes = np.array([code for code, _ in recipe.last], np.int64)
-    numbers = np.array([values for _, values in recipe.last], np.float32).reshape(-1, 3)
-    return codes, last_codes, np.tile(numbers, recipe.size[1])
 
 
 class _PixelsPerThread(threading.local):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.image.colour.pixels_native import saturated
 from penstock.image.kernels import (
     BRIGHTNESS,
     FIVE,
@@ -105,7 +106,7 @@ def _saturate(a, b, doubts, n, factor):
     Pixels near a rounding edge are computed again.
 
     The fast formula needs no hue: saturation moves each channel towards or away from the largest. Before truncation,
-    its result differs from that of `saturate_exactly` by at most 1.8e-4 for factors up to 3. For larger factors, it
+    its result differs from that of `_saturate_exactly` by at most 1.8e-4 for factors up to 3. For larger factors, it
     differs by 1.6e-5 times the factor. A test of all colours found these limits. `_CLOSE` is twice as large.
     """
     limit: Any = larger(factor, ZERO)
@@ -135,55 +136,14 @@ def _saturate(a, b, doubts, n, factor):
         if by_eight[k] != 0:
             for j in range(8 * k, min(8 * k + 8, n)):
                 if doubts[j] != 0:
-                    b[j], b[n + j], b[2 * n + j] = saturate_exactly(a[j], a[n + j], a[2 * n + j], factor)
+                    b[j], b[n + j], b[2 * n + j] = _saturate_exactly(a[j], a[n + j], a[2 * n + j], factor)
 
 
 @helper
-def saturate_exactly(red, green, blue, factor):
+def _saturate_exactly(red, green, blue, factor):
     """Return one pixel's levels, computed by hue, saturation and value, like tf.image.adjust_saturation."""
-    r, g, b = red * PER_LEVEL, green * PER_LEVEL, blue * PER_LEVEL
-    value = max(r, max(g, b))
-    span = value - min(r, min(g, b))
-    saturation = span / value if value > ZERO else ZERO
-    hue = ZERO
-    if span > ZERO:
-        norm = ONE / (SIX * span)
-        if r == value:
-            hue = norm * (g - b)
-        elif g == value:
-            hue = np.float32(np.float64(norm * (b - r)) + 2.0 / 6.0)
-        else:
-            hue = np.float32(np.float64(norm * (r - g)) + 4.0 / 6.0)
-        if hue < ZERO:
-            hue = hue + ONE
-    saturation = min(ONE, max(ZERO, saturation * factor))
-    c = saturation * value
-    m = value - c
-    h = hue * SIX
-    category = np.int32(h)
-    while h <= ZERO:
-        h += TWO
-    while h >= TWO:
-        h -= TWO
-    x = c * (ONE - abs(h - ONE))
-    r, g, b = ZERO, ZERO, ZERO
-    if category == 0 or category == 5:
-        r = c
-    elif category == 1 or category == 4:
-        r = x
-    if category == 1 or category == 2:
-        g = c
-    elif category == 0 or category == 3:
-        g = x
-    if category == 3 or category == 4:
-        b = c
-    elif category == 2 or category == 5:
-        b = x
-    return (
-        np.float32(np.int32((r + m) * LEVELS)),
-        np.float32(np.int32((g + m) * LEVELS)),
-        np.float32(np.int32((b + m) * LEVELS)),
-    )
+    red, green, blue = saturated(red * PER_LEVEL, green * PER_LEVEL, blue * PER_LEVEL, factor)
+    return whole(red * LEVELS), whole(green * LEVELS), whole(blue * LEVELS)
 
 
 @helper

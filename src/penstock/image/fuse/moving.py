@@ -18,12 +18,13 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.image.augment.covering import rectangles
 from penstock.image.checks import check_fill, check_fills, check_integer
 from penstock.image.fuse.inputs import one_by_one
-from penstock.image.fuse.program import ARITHMETIC, Calculation, calculations
+from penstock.image.fuse.program import Calculation, calculations
 from penstock.image.geometry.affine import rotations
 from penstock.image.geometry.crops import check_mirrors, check_paddings
 from penstock.image.geometry.moves import Cover, CropWindow, moves_into, ready
 from penstock.image.geometry.projective import PixelSampling, check_transform
 from penstock.image.geometry.transform_reference import ProjectiveTransform
+from penstock.image.kernels import CALCULATE
 from penstock.trace.graph import Allocate, Equation, Keys, Operand, Primitive, Ref
 from penstock.trace.lift import RANDOM_OPS
 
@@ -282,7 +283,7 @@ class Moving:
             numbers = np.broadcast_to(np.array(given, np.float32), self._channels)
             self._arithmetic.append((code, numbers))
             with np.errstate(all="ignore"):
-                self._covers = [Cover(cover.boxes, _CALCULATED[code](cover.values, numbers)) for cover in self._covers]
+                self._covers = [Cover(cover.boxes, CALCULATE[code](cover.values, numbers)) for cover in self._covers]
 
 
 def _of_each(value: Any, given: Mapping[str, Any], name: str, images: int) -> Any:
@@ -295,9 +296,6 @@ def _middle(size: int, target: int) -> int:
     return (size - target) // 2 if size > target else -((target - size) // 2)
 
 
-_CALCULATED: Mapping[int, Any] = dict(
-    zip(ARITHMETIC.values(), (np.multiply, np.divide, np.add, np.subtract), strict=True)
-)
 _DOES: Mapping[str, Callable[..., None]] = {
     "image.pad": Moving._pad,
     "image.resize_with_crop_or_pad": Moving._crop_or_pad,

@@ -30,7 +30,7 @@ from penstock.image.fuse.inputs import (
 from penstock.image.fuse.moving import Moves, moved
 from penstock.image.fuse.program import CASTS, PixelStep, Program, levels, per_image
 from penstock.image.jpeg.block import FLIPS, JpegBlock
-from penstock.image.kernels import DIVIDE, LEFT_RIGHT, MULTIPLY, UP_DOWN
+from penstock.image.kernels import LEFT_RIGHT, UP_DOWN
 from penstock.trace.graph import Allocate, Equation, Graph, Operand, Primitive, Ref, Run
 
 
@@ -136,22 +136,11 @@ def _run_decode_resize(
         levels=params["levels"],
         planes=program.planes,
         windows=flips.windows,
-        last=_scaled(program)[1],
-        **_scaled(program)[0],
+        last=program.last,
         **settings(program),
     )
     raise_first(failed)
     return [DenseColumn(out)]
-
-
-def _scaled(program: Program) -> tuple[dict[str, Any], Sequence[Any]]:
-    """Return the first factor or divisor of all values, and the remaining calculations."""
-    if not program.last:
-        return {}, ()
-    (code, numbers), *others = program.last
-    if code not in (MULTIPLY, DIVIDE) or len(set(numbers)) > 1:
-        return {}, program.last
-    return {"multiply" if code == MULTIPLY else "divide": numbers[0]}, tuple(others)
 
 
 def _flips(flips: PerImage, axis: int) -> npt.NDArray[np.int8]:

@@ -14,12 +14,15 @@ from penstock.image import rules
 from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, stateless_key, uniforms
 from penstock.image.geometry.projective import PixelSampling, one_for_each, transform_checked
+from penstock.image.rules import image_op, random_image_op
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import of_nature, random_op, traceable
+from penstock.trace.lift import of_nature
+
+__all__ = ["random_rotate", "rotate", "shear_x", "shear_y", "stateless_random_rotate", "translate"]
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.rotate", one_for_each("angles"), batches=lambda rank: rank == 3)
+@image_op(one_for_each("angles"))
 def rotate(
     images: npt.NDArray[Any],
     angles: npt.ArrayLike,
@@ -87,7 +90,7 @@ def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -
     return rows
 
 
-@traceable("image.translate", one_for_each("translations", 1), batches=lambda rank: rank == 3)
+@image_op(one_for_each("translations", 1))
 def translate(
     images: npt.NDArray[Any],
     translations: npt.ArrayLike,
@@ -123,7 +126,7 @@ def translate(
     return transform_checked("translate", array, rows, PixelSampling(interpolation, fill_mode, fill_value))
 
 
-@traceable("image.shear_x", one_for_each("level"), batches=lambda rank: rank == 3)
+@image_op(one_for_each("level"))
 def shear_x(
     images: npt.NDArray[Any],
     level: npt.ArrayLike,
@@ -154,7 +157,7 @@ def shear_x(
     return _shear("shear_x", 1, images, level, PixelSampling(interpolation, fill_mode, fill_value))
 
 
-@traceable("image.shear_y", one_for_each("level"), batches=lambda rank: rank == 3)
+@image_op(one_for_each("level"))
 def shear_y(
     images: npt.NDArray[Any],
     level: npt.ArrayLike,
@@ -217,13 +220,7 @@ def some_angle(op: str, key: Keys, shape: Sequence[int], *, max_angle: float, **
 
 
 @of_nature(rules.COSTLY)
-@random_op(
-    "image.random_rotate",
-    lambda spec, **_: rules.same_shape(spec),
-    sample=partial(some_angle, "random_rotate"),
-    becomes=partial(rotated, "random_rotate"),
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=partial(some_angle, "random_rotate"), becomes=partial(rotated, "random_rotate"))
 def random_rotate(
     image: npt.NDArray[Any],
     max_angle: float,

@@ -15,9 +15,13 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.checks import check_fill, check_image, check_integer, check_sizes, numbers
 from penstock.image.drawn import Keys, integers, stateless_key
 from penstock.image.geometry.window import window_batch
+from penstock.image.rules import image_op
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate
 from penstock.trace.lift import random_op, tensor, traceable
+
+__all__ = ["central_crop", "crop_to_bounding_box", "pad", "pad_to_bounding_box", "random_crop"]
+__all__ += ["resize_with_crop_or_pad", "stateless_random_crop"]
 
 
 def _of_size(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:
@@ -25,7 +29,7 @@ def _of_size(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any)
     return TensorSpec((*known.shape[:-3], int(target_height), int(target_width), known.shape[-1]), known.dtype)
 
 
-@traceable("image.crop_to_bounding_box", _of_size, batches=lambda rank: rank == 3)
+@image_op(_of_size)
 def crop_to_bounding_box(
     image: npt.NDArray[Any], offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> npt.NDArray[Any]:
@@ -75,7 +79,7 @@ def _central(spec: LeafSpec, *, central_fraction: float) -> TensorSpec:
     return TensorSpec((*known.shape[:-3], height, width, known.shape[-1]), known.dtype)
 
 
-@traceable("image.central_crop", _central, batches=lambda rank: rank == 3)
+@image_op(_central)
 def central_crop(image: npt.NDArray[Any], central_fraction: float) -> npt.NDArray[Any]:
     """Crop the centre of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
@@ -332,7 +336,7 @@ def _put(
         found[to] = np.flip(of, axis)
 
 
-@traceable("image.pad_to_bounding_box", _of_size, batches=lambda rank: rank == 3)
+@image_op(_of_size)
 def pad_to_bounding_box(
     image: npt.NDArray[Any], offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> npt.NDArray[Any]:
@@ -368,7 +372,7 @@ def pad_to_bounding_box(
     return _padded(array, ((top, below), (left, right), (0, 0)), "CONSTANT", 0)
 
 
-@traceable("image.resize_with_crop_or_pad", _of_size, batches=lambda rank: rank == 3)
+@image_op(_of_size)
 def resize_with_crop_or_pad(image: npt.NDArray[Any], target_height: int, target_width: int) -> npt.NDArray[Any]:
     """Crop an image (H, W, C), or each image of a batch (N, H, W, C), or pad it with zeros, to a given size.
 

@@ -10,13 +10,16 @@ import numpy.typing as npt
 
 from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.image import rules
 from penstock.image.checks import check_image, check_integer
 from penstock.image.drawn import Keys, integers, stateless_key
 from penstock.image.geometry.window import window_batch
+from penstock.image.rules import image_op, random_image_op
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate
-from penstock.trace.lift import random_op, tensor, traceable
+from penstock.trace.lift import tensor
+
+__all__ = ["flip_left_right", "flip_up_down", "random_flip_left_right", "random_flip_up_down", "rot90"]
+__all__ += ["stateless_random_flip_left_right", "stateless_random_flip_up_down", "transpose"]
 
 
 def _columns_reversed(
@@ -28,7 +31,7 @@ def _columns_reversed(
     return [DenseColumn(window_batch(column.array, column.array.shape[1:3], mirrored=True))]
 
 
-@traceable("image.flip_left_right", rules.same_shape, batches=lambda rank: rank == 3, block=_columns_reversed)
+@image_op(block=_columns_reversed)
 def flip_left_right(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Reverse the columns of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
@@ -49,7 +52,7 @@ def flip_left_right(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return check_image("flip_left_right", image)[..., ::-1, :]
 
 
-@traceable("image.flip_up_down", rules.same_shape, batches=lambda rank: rank == 3)
+@image_op()
 def flip_up_down(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Reverse the rows of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
@@ -105,13 +108,7 @@ def flip_or_not(key: Keys, shape: Sequence[int]) -> dict[str, Any]:
     return {"flip": flips[..., 0] if len(shape) == 3 else flips}
 
 
-@random_op(
-    "image.random_flip_left_right",
-    rules.same_shape,
-    sample=flip_or_not,
-    becomes=flip_left_right_where,
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=flip_or_not, becomes=flip_left_right_where)
 def random_flip_left_right(image: npt.NDArray[Any], seed: int | None = None) -> npt.NDArray[Any]:
     """Reverse the columns of an image (H, W, C), or of each image of a batch, with probability one half.
 
@@ -137,13 +134,7 @@ def random_flip_left_right(image: npt.NDArray[Any], seed: int | None = None) -> 
     return flip_left_right_where(array, **flip_or_not(element_key(seed), array.shape))
 
 
-@random_op(
-    "image.random_flip_up_down",
-    rules.same_shape,
-    sample=flip_or_not,
-    becomes=flip_up_down_where,
-    batches=lambda rank: rank == 3,
-)
+@random_image_op(sample=flip_or_not, becomes=flip_up_down_where)
 def random_flip_up_down(image: npt.NDArray[Any], seed: int | None = None) -> npt.NDArray[Any]:
     """Reverse the rows of an image (H, W, C), or of each image of a batch, with probability one half.
 
@@ -223,7 +214,7 @@ def _turned(spec: LeafSpec, *, k: Any = 1) -> TensorSpec:
     return TensorSpec((*batch, height, width, channels), known.dtype)
 
 
-@traceable("image.rot90", _turned, batches=lambda rank: rank == 3)
+@image_op(_turned)
 def rot90(image: npt.NDArray[Any], k: int = 1) -> npt.NDArray[Any]:
     """Rotate an image (H, W, C), or each image of a batch (N, H, W, C), by `k` right angles counter-clockwise.
 
@@ -245,7 +236,7 @@ def rot90(image: npt.NDArray[Any], k: int = 1) -> npt.NDArray[Any]:
     return np.rot90(array, check_integer("rot90", "k", k, None), axes=(-3, -2))
 
 
-@traceable("image.transpose", lambda spec: _turned(spec), batches=lambda rank: rank == 3)
+@image_op(lambda spec: _turned(spec))
 def transpose(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Swap the rows and columns of an image (H, W, C), or of each image of a batch (N, H, W, C).
 

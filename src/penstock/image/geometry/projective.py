@@ -14,8 +14,11 @@ from penstock.image import rules
 from penstock.image.checks import check_choice, check_fills, check_image, check_sizes, numbers
 from penstock.image.geometry import transform_reference as reference
 from penstock.image.geometry.moves import moves_into, ready
+from penstock.image.rules import image_op
 from penstock.trace.graph import NotTraceable
-from penstock.trace.lift import of_nature, tensor, traceable
+from penstock.trace.lift import of_nature, tensor
+
+__all__ = ["transform"]
 
 INTERPOLATIONS = ("nearest", "bilinear")
 FILL_MODES = ("constant", "reflect", "wrap", "nearest")  # the index is the number in the kernels
@@ -48,7 +51,7 @@ def one_for_each(name: str, rank: int = 0) -> Callable[..., TensorSpec]:
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.transform", one_for_each("transforms", 1), batches=lambda rank: rank == 3)
+@image_op(one_for_each("transforms", 1))
 def transform(
     images: npt.NDArray[Any],
     transforms: npt.ArrayLike,

@@ -8,11 +8,11 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.image.checks import check_contents
-from penstock.image.jpeg.kernels import COMPONENTS, COPY, FIELDS, HEIGHT, OVER, TAKEN, TIMES, WIDTH
+from penstock.image.jpeg.kernels import AFTER, BEFORE, COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
 from penstock.image.jpeg.places import FLIPS, check_places, cropped, flip_codes
-from penstock.image.kernels import ADD, DIVIDE, MULTIPLY, SUBTRACT, line_of
-from penstock.image.resizing.sampling import resize_bilinear_into
+from penstock.image.kernels import CALCULATE, constants, line_of
+from penstock.image.resizing.sampling import resize_bilinear
 from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["FLIPS", "JpegBlock", "Packed"]
 
 _KERNELS = Kernels("penstock.image.jpeg.kernels.block")
-
-OPERATIONS = {MULTIPLY: np.multiply, DIVIDE: np.divide, ADD: np.add, SUBTRACT: np.subtract}
 
 _NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
 _NO_WINDOWS = np.empty((0, 4), np.int64)
@@ -57,9 +55,10 @@ class JpegBlock:
     unchanged.
 
     >>> from penstock.image import encode_jpeg
+    >>> from penstock.image.kernels import DIVIDE
     >>> files = [encode_jpeg(np.full((8, 8, 3), shade, np.uint8)) for shade in (0, 255)]
     >>> batch = np.empty((2, 4, 4, 3), np.float32)
-    >>> JpegBlock(files).decode_resize(batch, divide=255.0)
+    >>> JpegBlock(files).decode_resize(batch, last=[(DIVIDE, (255.0,) * 3)])
     {}
     >>> batch[:, 0, 0, 0].tolist()
     [0.0, 1.0]
@@ -158,8 +157,6 @@ class JpegBlock:
         self,
         out: npt.NDArray[Any],
         *,
-        multiply: float | None = None,
-        divide: float | None = None,
         flip_left_right: Flips = "",
         flip_up_down: Flips = "",
         windows: Windows = None,
@@ -172,10 +169,8 @@ class JpegBlock:
         """Write each image, resized (bilinear), flipped and scaled, into its row of `out`. Return the errors by row.
 
         Args:
-            out: C-contiguous (N, H, W, C), C 1 or 3, float32; or uint8 (truncated) without scaling. (N, C, H, W) with
-                `planes`.
-            multiply: factor applied to each result.
-            divide: divisor applied to each result; not both.
+            out: C-contiguous (N, H, W, C), C 1 or 3, float32; or uint8 (truncated) without `levels` and `last`.
+                (N, C, H, W) with `planes`.
             flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
             flip_up_down: likewise.
             windows: (N, 4) top, left, height and width of the part to resize. Default: the whole image.
@@ -189,11 +184,10 @@ class JpegBlock:
         Raises:
             InvalidArgumentError: arguments that do not fit; not for a file, whose error is returned.
         """
-        if out.dtype not in (np.float32, np.uint8) or (multiply is not None and divide is not None):
-            message = f"decode_resize takes one of multiply and divide, and gives float32 or uint8; got {out.dtype}."
+        if out.dtype not in (np.float32, np.uint8):
+            message = f"decode_resize gives float32 or uint8; got {out.dtype}."
             raise InvalidArgumentError(message)
-        scaled = multiply is not None or divide is not None or levels is not None or last
-        if out.dtype == np.uint8 and scaled:
+        if out.dtype == np.uint8 and (levels is not None or last):
             message = "decode_resize: a uint8 result cannot be scaled; the values may not fit it."
             raise InvalidArgumentError(message, hint="Write to float32 and cast afterwards.")
         check_places(out, len(self), windows, planes=planes)
@@ -201,29 +195,24 @@ class JpegBlock:
         settings: dict[str, Any] = {"fancy_upscaling": fancy_upscaling, "dct_method": dct_method}
         height, width, channels = (*out.shape[2:], out.shape[1]) if planes else out.shape[1:]
         check_decode_jpeg(channels, 1, dct_method)
-        scale: dict[str, Any] = {"multiply": multiply, "divide": divide}
-        mode = TIMES if divide is None else OVER
-        factor = (1.0 if multiply is None else multiply) if divide is None else divide
         places = np.arange(len(self)) * (out[0].size if len(out) else 0)
         size = height, width, channels
         how: dict[str, Any] = {"levels": levels, "last": last, "planes": planes}
-        left = self._run(out, mode, factor, size, places, flips, windows, settings, **how)
+        left = self._run(out, size, places, flips, windows, settings, **how)
         failed: dict[int, PenstockError] = {}
         scratch = thread_scratch().of
         for row in left:
-            names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
-            place = np.empty(size, out.dtype) if planes else out[row]
             try:
-                part: npt.NDArray[Any] = self._decoded(row, channels, windows, settings, scratch)
-                part = part if levels is None else levels[np.arange(channels), part]
-                resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names)
+                image: npt.NDArray[Any] = self._decoded(row, channels, windows, settings, scratch)
             except PenstockError as error:
                 failed[row] = error
                 continue
+            image = image if levels is None else levels[np.arange(channels), image]
+            image = resize_bilinear(_flipped(image, flips[row] == BEFORE)[None], height, width)[0]
             for code, numbers in last:
-                OPERATIONS[code](place, np.array(numbers[:channels], np.float32), out=place)
-            if planes:
-                out[row] = place.transpose(2, 0, 1)
+                CALCULATE[code](image, np.array(numbers[:channels], np.float32), out=image)
+            image = _flipped(image, flips[row] == AFTER)
+            out[row] = image.transpose(2, 0, 1) if planes else image
         return failed
 
     def decode(
@@ -323,14 +312,13 @@ class JpegBlock:
     def _run(
         self,
         out: npt.NDArray[Any],
-        mode: int,
-        factor: float,
         size: tuple[int, int, int],
         places: npt.NDArray[np.int64],
         flips: npt.NDArray[np.int8],
         windows: Windows,
         settings: Mapping[str, Any],
         *,
+        copies: bool = False,
         levels: Levels = None,
         last: Arithmetic = (),
         planes: bool = False,
@@ -351,10 +339,9 @@ class JpegBlock:
             scratch.of(0),
             _NO_WINDOWS if windows is None else np.array(windows, order="C"),
             flips,
-            mode,
+            copies,
             _NO_FLOATS if levels is None else line_of(levels),
-            np.float32(factor),
-            *_constants(last, *size[1:]),
+            *constants(last, *size[1:]),
             *size,
             planes,
             floats,
@@ -375,7 +362,7 @@ class JpegBlock:
         settings: Mapping[str, Any],
     ) -> list[int]:
         flips = np.zeros((len(self), 2), np.int8)
-        return self._run(out, COPY, 1.0, (1, 1, channels), places, flips, windows, settings)
+        return self._run(out, (1, 1, channels), places, flips, windows, settings, copies=True)
 
     def _decoded(
         self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any], memory: Any = None
@@ -391,7 +378,7 @@ class JpegBlock:
         return image if windows is None else cropped("decode_jpeg", image, windows[row])
 
 
-def _constants(last: Arithmetic, width: int, channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Return arithmetic as arrays for the kernel. Numbers per channel are repeated along a row."""
-    numbers = np.array([numbers[:channels] for _, numbers in last], np.float32).reshape(-1, channels)
-    return np.array([code for code, _ in last], np.int64), np.tile(numbers, width)
+def _flipped(image: npt.NDArray[Any], axes: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Mirror the columns if `axes[0]`, and the rows if `axes[1]`."""
+    left_right, up_down = axes
+    return image[:: -1 if up_down else 1, :: -1 if left_right else 1]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import check_choice
-from penstock.image.resizing.reference import Flip
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+Flip = Literal["", "before", "after"]
 Flips: TypeAlias = "Flip | npt.NDArray[np.int8]"
 Windows: TypeAlias = "npt.NDArray[np.int64] | None"
 

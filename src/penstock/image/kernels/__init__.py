@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 BRIGHTNESS, SATURATION, HUE, CONTRAST = range(4)  # of colours
 MULTIPLY, DIVIDE, ADD, SUBTRACT = range(4)  # arithmetic with a number for each channel
+CALCULATE = (np.multiply, np.divide, np.add, np.subtract)  # the plain versions, by these codes
 LEFT_RIGHT, UP_DOWN = 1, 2  # bits of a flip
 
 BAD_ARGUMENT = 1  # status: sizes that do not fit, or a place outside the source; nothing useful was written
@@ -34,6 +36,18 @@ def by_kind(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
     (array([1, 1], dtype=uint8), array([], dtype=float32))
     """
     return (flat, _NO_FLOATS) if flat.dtype == np.uint8 else (_NO_BYTES, flat)
+
+
+def constants(
+    steps: Sequence[tuple[int, tuple[float, ...]]], width: int, channels: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return arithmetic as arrays for a kernel: its codes, and the numbers of each channel, repeated along a row.
+
+    >>> constants([(ADD, (1, 2, 3))], 2, 3)
+    (array([2]), array([[1., 2., 3., 1., 2., 3.]], dtype=float32))
+    """
+    numbers = np.array([numbers[:channels] for _, numbers in steps], np.float32).reshape(-1, channels)
+    return np.array([code for code, _ in steps], np.int64), np.tile(numbers, width)
 
 
 LINE = 12  # numbers of a line for each of four channels

@@ -10,12 +10,10 @@ No fast-math flag is used: the order of the float32 operations is the one writte
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.kernels.instructions import F32, I8, I32, Code, images_in, vector_step
@@ -86,44 +84,29 @@ Without it, results in memory not used for a while cost a third more.
 """
 
 
-def _lerp_pixels(kind: str) -> Callable[[Code], None]:
-    def write(code: Code) -> None:
-        src, weights, out = 0, 3, 10
-        pixel, channels, top, bottom, y_weight, factor = code.args[4:10]
-        at = code.args[11]
-        b = code.builder
-        floats = ir.VectorType(F32, LANES * STEP)
-        offsets = [[b.load(code.at(taps, code.offset(pixel, k))) for k in range(STEP)] for taps in (1, 2)]
-        shares = code.load(code.at(weights, pixel), STEP)
-        across = code.shuffled(shares, shares, [lane // LANES for lane in range(LANES * STEP)])
-
-        def along(start: Any) -> Any:
-            ends = []
-            for pair in offsets:
-                both = _joined(code, [code.load(code.at(src, b.add(start, offset)), LANES) for offset in pair])
-                ends.append(both if both.type.element == F32 else b.uitofp(both, floats))
-            return _between(b, ends[0], ends[1], across)
-
-        result = along(top)
-        if kind != "row":
-            scale = b.fmul if kind == "times" else b.fdiv
-            across_rows = code.splat(y_weight, LANES * STEP)
-            result = scale(_between(b, result, along(bottom), across_rows), code.splat(factor, LANES * STEP))
-        if code.signature.args[out].dtype == types.uint8:
-            result = code.narrowed(b.fptosi(result, ir.VectorType(I32, LANES * STEP)), I8)
-        for k in range(STEP):
-            place = code.at(out, b.add(at, b.mul(channels, ir.Constant(ir.IntType(64), k))))
-            code.store(code.shuffled(result, result, list(range(LANES * k, LANES * (k + 1)))), place)
-
-    return write
+def _lerp_pixels(code: Code) -> None:
+    src, weights, out = 0, 3, 7
+    pixel, channels, start, at = (code.args[position] for position in (4, 5, 6, 8))
+    b = code.builder
+    floats = ir.VectorType(F32, LANES * STEP)
+    shares = code.load(code.at(weights, pixel), STEP)
+    across = code.shuffled(shares, shares, [lane // LANES for lane in range(LANES * STEP)])
+    ends = []
+    for taps in (1, 2):
+        offsets = [b.load(code.at(taps, code.offset(pixel, k))) for k in range(STEP)]
+        both = _joined(code, [code.load(code.at(src, b.add(start, offset)), LANES) for offset in offsets])
+        ends.append(both if both.type.element == F32 else b.uitofp(both, floats))
+    result = _between(b, ends[0], ends[1], across)
+    for k in range(STEP):
+        place = code.at(out, b.add(at, b.mul(channels, ir.Constant(ir.IntType(64), k))))
+        code.store(code.shuffled(result, result, list(range(LANES * k, LANES * (k + 1)))), place)
 
 
-lerp_row, lerp_times, lerp_over = (vector_step(_lerp_pixels(kind), "aaaaiiiiffai") for kind in ("row", "times", "over"))
-"""lerp_times(src, left, right, weight, pixel, channels, top, bottom, y_weight, factor, out, at): STEP pixels.
+lerp_pixels = vector_step(_lerp_pixels, "aaaaiiiai")
+"""lerp_pixels(src, left, right, weight, pixel, channels, start, out, at): interpolate STEP pixels, from `pixel` on.
 
-They begin with number `pixel`, between the source rows that begin at `top` and `bottom`; times `factor` they go to
-`out` from `at` on. `lerp_over` divides by `factor`; `lerp_row` stays on the row at `top`, and scales nothing. LANES
-values can be read at each tap, and written for each pixel: the lane too many of one is written over by the next.
+They lie along the row that begins at `start`; the results go to `out` from `at` on. LANES values can be read at each
+tap, and written for each pixel: the extra lane of one pixel is overwritten by the next.
 """
 
 
@@ -172,7 +155,7 @@ def _windows(low, high, row_size, base, low_pick, high_pick):
 
 
 @helper
-def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, dst):
+def _resized(src, sizes, y_taps, x_taps, values, windows, rows, dst):
     """Run `resize_bilinear` with checked sizes.
 
     `values` is memory for the taps of each value, `windows` for the tables of `lerp_windows`, and `rows` for the
@@ -196,8 +179,6 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, 
         left[j] = x_low[j] * channels
         right[j] = x_high[j] * channels
     by_pixel = not by_window and (channels == 3 or channels == 4)
-    # If rows are far apart, each is needed once, and caching them does not pay.
-    direct = by_pixel and 2 * height >= 3 * out_height
     one_is = np.int64(-1)  # start of the source row in `one`
     other_is = np.int64(-1)
     for i in range(count * out_height):
@@ -209,22 +190,6 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, 
         at = i * out_row
         # A pixel is read as LANES values: the last pixel of a row must not read beyond `src`.
         readable = by_pixel and max(top, bottom) + row_size - channels + LANES <= src.size
-        if direct and readable:
-            # The row's last pixel is never part of a vector, so the extra lane stays inside the row.
-            for j in range(0, out_width - STEP, STEP):
-                to = at + j * channels
-                if divide:
-                    lerp_over(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
-                else:
-                    lerp_times(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
-            for k in range(np.uint64((out_width - 1) // STEP * STEP * channels), np.uint64(out_row)):
-                a = np.float32(src[np.uint64(top + low[k])])
-                b = np.float32(src[np.uint64(bottom + low[k])])
-                a = a + (np.float32(src[np.uint64(top + high[k])]) - a) * weight[k]
-                b = b + (np.float32(src[np.uint64(bottom + high[k])]) - b) * weight[k]
-                value = a + (b - a) * wy
-                dst[np.uint64(at) + k] = value / factor if divide else value * factor
-            continue
         if top == other_is or bottom == one_is:
             one, other = other, one
             one_is, other_is = other_is, one_is
@@ -241,34 +206,27 @@ def _resized(src, sizes, y_taps, x_taps, values, windows, rows, factor, divide, 
                 done = out_row
             elif readable:
                 for j in range(0, out_width - 1, STEP):
-                    lerp_row(src, left, right, x_weight, j, channels, start, start, wy, wy, row, j * channels)
+                    lerp_pixels(src, left, right, x_weight, j, channels, start, row, j * channels)
                 done = out_width // STEP * STEP * channels
             for k in range(np.uint64(done), np.uint64(out_row)):
                 a = np.float32(src[np.uint64(start + low[k])])
                 row[k] = a + (np.float32(src[np.uint64(start + high[k])]) - a) * weight[k]
         one_is = top
         other_is = bottom
-        if divide:
-            for k in range(np.uint64(out_row)):
-                dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) / factor
-        else:
-            for k in range(np.uint64(out_row)):
-                dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) * factor
+        for k in range(np.uint64(out_row)):
+            dst[np.uint64(at) + k] = one[k] + (other[k] - one[k]) * wy
 
 
 @kernel(
     "src: T[:], height: i64, width: i64, channels: i64, y_low: i64[:], y_high: i64[:], y_weight: f32[:], x_low: "
-    "i64[:], x_high: i64[:], x_weight: f32[:], factor: f32, divide: bool, dst: w S[:] -> i64",
-    T="u8 u8 f32",
-    S="f32 u8 f32",
+    "i64[:], x_high: i64[:], x_weight: f32[:], dst: w f32[:] -> i64",
+    T="u8 f32",
     makes_arrays=True,
 )
-def resize_bilinear(
-    src, height, width, channels, y_low, y_high, y_weight, x_low, x_high, x_weight, factor, divide, dst
-):
-    """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`. Return 0 or BAD_ARGUMENT.
+def resize_bilinear(src, height, width, channels, y_low, y_high, y_weight, x_low, x_high, x_weight, dst):
+    """Resize each image of the flat `src` into the flat `dst`. Return 0 or BAD_ARGUMENT.
 
-    `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated). The taps are those of `bilinear_taps`.
+    The taps are those of `bilinear_taps`.
     """
     out_height = y_low.size
     out_width = x_low.size
@@ -299,8 +257,6 @@ def resize_bilinear(
         values,
         windows,
         (pixels[0], pixels[1], rows[0], rows[1]),
-        factor,
-        divide,
         dst,
     )
     return 0

@@ -9,7 +9,7 @@ two rows.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,8 @@ import numpy.typing as npt
 A = TypeVar("A", bound=np.ndarray)
 
 
-def resize_bilinear(
-    images: npt.NDArray[Any],
-    y: Taps,
-    x: Taps,
-    *,
-    multiply: float | None = None,
-    divide: float | None = None,
-) -> npt.NDArray[np.float32]:
-    """Resize `images` (N, H, W, C) to float32 (N, len(y.low), len(x.low), C), then scale if asked to.
+def resize_bilinear(images: npt.NDArray[Any], y: Taps, x: Taps) -> npt.NDArray[np.float32]:
+    """Resize `images` (N, H, W, C) to float32 (N, len(y.low), len(x.low), C).
 
     >>> from penstock.image.resizing.reference import bilinear_taps
     >>> pixels = np.array([0, 100], np.uint8).reshape(1, 1, 2, 1)
@@ -44,12 +37,7 @@ def resize_bilinear(
         np.repeat(x.weight, channels),
     )
     result = _between(along.take(lower, axis=1), along.take(upper, axis=1), y.weight[:, None])
-    result = result.reshape(n, len(y.low), len(x.low), channels)
-    if multiply is not None:
-        result *= np.float32(multiply)
-    if divide is not None:
-        result /= np.float32(divide)
-    return result
+    return result.reshape(n, len(y.low), len(x.low), channels)
 
 
 def _between(low: npt.NDArray[Any], high: npt.NDArray[Any], weight: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
@@ -70,10 +58,7 @@ def resize_nearest(images: npt.NDArray[Any], y: npt.NDArray[np.int64], x: npt.ND
 
 
 class Spans(NamedTuple):
-    """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`, in this order; read-only.
-
-    Only the spans of an area resize may reach one pixel beyond the input. That pixel equals the last one.
-    """
+    """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`, in this order; read-only."""
 
     starts: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float32]
@@ -91,36 +76,19 @@ def resize_spans(images: npt.NDArray[Any], y: Spans, x: Spans) -> npt.NDArray[np
     return _along(_along(images, y, 1), x, 2)
 
 
-def resize_area(images: npt.NDArray[Any], y: Spans, x: Spans, factor: np.float32) -> npt.NDArray[np.float32]:
-    """Return weighted sums over columns, then over rows, times `factor`. Positions beyond the input repeat its edge.
-
-    >>> from penstock.image.resizing.spans import area_spans
-    >>> pixels = np.array([4, 8, 0], np.uint8).reshape(1, 1, 3, 1)
-    >>> resize_area(pixels, area_spans(1, 1), area_spans(3, 2), np.float32(0.5)).ravel().tolist()
-    [4.0, 2.0]
-    """
-    return _along(_along(images, x, 2), y, 1) * factor
-
-
 def _along(images: npt.NDArray[Any], spans: Spans, axis: int) -> npt.NDArray[np.float32]:
     shape = list(images.shape)
     shape[axis] = len(spans.starts)
     total = np.zeros(shape, np.float32)
-    last = images.shape[axis] - 1
     for k in range(spans.weights.shape[1]):
         weight = np.expand_dims(spans.weights[:, k], tuple(range(1, images.ndim - axis)))
-        total += weight * images.take(np.minimum(spans.starts + k, last), axis=axis).astype(np.float32)
+        total += weight * images.take(spans.starts + k, axis=axis).astype(np.float32)
     return total
 
 
 # Pixel i of n covers [i, i + 1), with its centre at i + 0.5. An output centre, scaled by in / out, is between two input
 # centres. `low` and `high` are their indices (limited to the edge), and `weight` is the share of `high`. All of it is
 # float32, as in TensorFlow. A float64 weight would differ in the last bit.
-#
-# A flip is free here. A flip before the resize mirrors the indices, a flip after it reverses the order of the taps. The
-# results differ in the last bit, so both exist.
-
-Flip = Literal["", "before", "after"]
 
 
 class Taps(NamedTuple):
@@ -142,7 +110,7 @@ def _scale(n_in: int, n_out: int) -> np.float32:
 
 
 @lru_cache(maxsize=4096)  # photographs come in many sizes; one entry is about 5 kB
-def bilinear_taps(n_in: int, n_out: int, flip: Flip = "") -> Taps:
+def bilinear_taps(n_in: int, n_out: int) -> Taps:
     """Taps of a bilinear resize from `n_in` to `n_out` pixels.
 
     >>> taps = bilinear_taps(4, 2)
@@ -150,20 +118,13 @@ def bilinear_taps(n_in: int, n_out: int, flip: Flip = "") -> Taps:
     ([0, 2], [1, 3], [0.5, 0.5])
     >>> bilinear_taps(2, 4).weight.tolist()  # the outer centres lie beyond the input's: both taps are the edge
     [0.75, 0.25, 0.75, 0.25]
-    >>> bilinear_taps(4, 2, "before").low.tolist()
-    [3, 1]
     """
     half = np.float32(0.5)
     at = (np.arange(n_out, dtype=np.float32) + half) * _scale(n_in, n_out) - half
     floor = np.floor(at)
     low = np.clip(floor.astype(np.int64), 0, n_in - 1)
     high = np.clip(floor.astype(np.int64) + 1, 0, n_in - 1)
-    weight = at - floor
-    if flip == "before":
-        low, high = n_in - 1 - low, n_in - 1 - high
-    elif flip == "after":
-        low, high, weight = low[::-1].copy(), high[::-1].copy(), weight[::-1].copy()
-    return Taps(frozen(low), frozen(high), frozen(weight))
+    return Taps(frozen(low), frozen(high), frozen(at - floor))
 
 
 @lru_cache(maxsize=4096)

@@ -12,9 +12,10 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_choice, check_image, numbers
-from penstock.image.resizing.sampling import resize_bilinear_into, resize_nearest
-from penstock.image.resizing.spans import resize_spans_into
-from penstock.trace.lift import of_nature, tensor, traceable
+from penstock.image.resizing.sampling import resize_bilinear, resize_nearest
+from penstock.image.resizing.spans import resize_spans
+from penstock.image.rules import image_op
+from penstock.trace.lift import of_nature, tensor
 
 
 class ResizeMethod:
@@ -66,7 +67,7 @@ def resize_shape(
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.resize", rules.resized(resize_shape), batches=lambda rank: rank == 3, fresh=True)
+@image_op(rules.resized(resize_shape), fresh=True)
 def resize(
     images: npt.NDArray[Any],
     size: Sequence[int],
@@ -119,17 +120,16 @@ def resize(
         message = f"resize: an image needs at least one pixel and one channel, got shape {array.shape}."
         raise InvalidArgumentError(message)
     height, width = shape[-3] or 0, shape[-2] or 0
+    batch = array if array.ndim == 4 else array[None]
     if method == ResizeMethod.NEAREST_NEIGHBOR:
-        batch = array if array.ndim == 4 else array[None]
         result = resize_nearest(batch, height, width)
-        return result if array.ndim == 4 else result[0]
-    pixels = array if array.dtype in (np.uint8, np.float32) else array.astype(np.float32)
-    resized = np.empty((*array.shape[:-3], height, width, array.shape[-1]), np.float32)
-    if method == ResizeMethod.BILINEAR and not antialias:
-        resize_bilinear_into(pixels, resized)
     else:
-        resize_spans_into(pixels, resized, method, antialias=antialias)
-    return resized
+        pixels = batch if batch.dtype in (np.uint8, np.float32) else batch.astype(np.float32)
+        if method == ResizeMethod.BILINEAR and not antialias:
+            result = resize_bilinear(pixels, height, width)
+        else:
+            result = resize_spans(pixels, height, width, method, antialias=antialias)
+    return result if array.ndim == 4 else result[0]
 
 
 def check_resize(size: Sequence[int], method: str, op: str = "resize") -> tuple[int, int]:
@@ -152,7 +152,7 @@ def _padded(spec: LeafSpec, *, target_height: Any, target_width: Any, method: st
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.resize_with_pad", _padded, batches=lambda rank: rank == 3, fresh=True)
+@image_op(_padded, fresh=True)
 def resize_with_pad(
     image: npt.NDArray[Any],
     target_height: int,

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.kernels import by_kind
 from penstock.image.resizing import reference
 from penstock.image.resizing.reference import Spans
 from penstock.native.library import Kernels
@@ -204,66 +203,55 @@ _FILTER_OF = {
 }
 
 
-def resize_spans_into(
-    src: npt.NDArray[Any], dst: npt.NDArray[np.float32], method: str, *, antialias: bool = False
-) -> None:
-    """Write the resize of `src` to the size of `dst` into `dst`, for every method but nearest and plain bilinear.
+def resize_spans(
+    images: npt.NDArray[Any], height: int, width: int, method: str, *, antialias: bool = False
+) -> npt.NDArray[np.float32]:
+    """Return the resize of `images` (N, H, W, C), uint8 or float32, for every method but nearest and plain bilinear.
 
     Rows are summed up before columns, for "area" after them, as TensorFlow does it. Runs without the GIL, for all
     images of a batch in one go.
 
-    >>> batch = np.zeros((2, 1, 2, 1), np.float32)
-    >>> resize_spans_into(np.array([4, 8, 0, 2], np.uint8).reshape(1, 4, 1), batch[1], "area")
-    >>> batch.ravel().tolist()
-    [0.0, 0.0, 6.0, 1.0]
-
-    Args:
-        src: uint8 or float32, (H, W, C) or (N, H, W, C), at least one pixel and channel.
-        dst: C-contiguous float32 of the same rank, N and C.
-        method: "bilinear", "bicubic", "area", "lanczos3", "lanczos5", "gaussian" or "mitchellcubic".
-        antialias: widen the filter when shrinking.
-
-    Raises:
-        InvalidArgumentError: shapes or dtypes do not fit.
+    >>> resize_spans(np.array([4, 8, 0, 2], np.uint8).reshape(1, 1, 4, 1), 1, 2, "area").ravel().tolist()
+    [6.0, 1.0]
     """
-    if (
-        src.dtype not in (np.uint8, np.float32)
-        or dst.dtype != np.float32
-        or (src.shape[:-3], src.shape[-1]) != (dst.shape[:-3], dst.shape[-1])
-        or not dst.flags.c_contiguous
-        or 0 in src.shape[-3:]
-    ):
-        raise InvalidArgumentError(
-            f"resize: the fast path takes uint8 and float32 and writes C-contiguous float32 of the same batch and "
-            f"channels; got {src.dtype} {src.shape} and {dst.dtype} {dst.shape}."
-        )
-    if dst.size == 0:
-        return
-    height, width, channels = src.shape[-3:]
-    sizes = (height, dst.shape[-3]), (width, dst.shape[-2])
-    area = method == "area"
-    if area:
-        y, x = (area_spans(*pair) for pair in sizes)
-    elif method == "bicubic" and not antialias:
+    sizes = (images.shape[1], height), (images.shape[2], width)
+    if method == "area":
+        return _area(images, *sizes)
+    if method == "bicubic" and not antialias:
         y, x = (cubic_spans(*pair) for pair in sizes)
     else:
         y, x = (filter_spans(*pair, _FILTER_OF[method], antialias) for pair in sizes)
-    factor = _area_factor(*sizes) if area else np.float32(1)
+    return _summed(images, y, x)
+
+
+def _area(images: npt.NDArray[Any], of_y: tuple[int, int], of_x: tuple[int, int]) -> npt.NDArray[np.float32]:
+    """Sum columns, then rows.
+
+    Rounding may let the last span reach one pixel beyond the input. That pixel equals the last one.
+    """
+    y, x = area_spans(*of_y), area_spans(*of_x)
+    below, right = (max(int(one.starts[-1]) + one.weights.shape[1] - n, 0) for one, (n, _) in ((y, of_y), (x, of_x)))
+    if below or right:
+        images = np.pad(images, ((0, 0), (0, below), (0, right), (0, 0)), "edge")
+    along = _summed(images, _each_pixel(images.shape[1]), x)
+    result = _summed(along, y, _each_pixel(along.shape[2]))
+    height, width = (np.float32(n_in) / np.float32(n_out) for n_in, n_out in (of_y, of_x))
+    result *= np.float32(1.0 / float(height * width))  # one over the area of an output pixel, rounded as in TensorFlow
+    return result
+
+
+def _each_pixel(count: int) -> Spans:
+    return Spans(np.arange(count), np.ones((count, 1), np.float32))
+
+
+def _summed(images: npt.NDArray[Any], y: Spans, x: Spans) -> npt.NDArray[np.float32]:
+    """Return weighted sums over rows, then over columns."""
     native = _NATIVE.loaded()
-    if native is None:
-        whole = src if src.ndim == 4 else src[None]
-        result = reference.resize_area(whole, y, x, factor) if area else reference.resize_spans(whole, y, x)
-        dst[...] = result if src.ndim == 4 else result[0]
-        return
-    kernel = native.resize_area if area else native.resize_spans
-    pixels = by_kind(np.require(src, requirements=["C", "A"]).reshape(-1))
-    status = kernel(*pixels, height, width, channels, *y, *x, factor, dst.reshape(-1))
-    if status != 0:
-        message = f"resize: the kernel refused an image of shape {src.shape} for a result of shape {dst.shape}."
+    if native is None or not len(images):
+        return reference.resize_spans(images, y, x)
+    result = np.empty((len(images), len(y.starts), len(x.starts), images.shape[3]), np.float32)
+    pixels = np.require(images, requirements=["C", "A"]).reshape(-1)
+    if native.resize_spans(pixels, *images.shape[1:], *y, *x, result.reshape(-1)) != 0:
+        message = f"resize: the kernel refused images of shape {images.shape} for a result of shape {result.shape}."
         raise InvalidArgumentError(message)
-
-
-def _area_factor(y: tuple[int, int], x: tuple[int, int]) -> np.float32:
-    """Return one over the area of an output pixel, in TensorFlow's order of rounding."""
-    height, width = (np.float32(n_in) / np.float32(n_out) for n_in, n_out in (y, x))
-    return np.float32(1.0 / float(height * width))
+    return result

@@ -47,8 +47,8 @@ Row r of `src` begins at `at + r * stride`, of `dst` at `to + r * to_stride`.
 
 def _sum(together: int) -> Callable[[Code], None]:
     def write(code: Code) -> None:
-        lanes, weights, out = 0, 3, 7
-        at, stride, first, taps, factor, to = (code.args[position] for position in (1, 2, 4, 5, 6, 8))
+        lanes, weights, out = 0, 3, 6
+        at, stride, first, taps, to = (code.args[position] for position in (1, 2, 4, 5, 7))
         b = code.builder
         before = b.block
         loop, after = (b.append_basic_block(name) for name in ("taps", "summed"))
@@ -69,19 +69,17 @@ def _sum(together: int) -> Callable[[Code], None]:
             variable.add_incoming(start, before)
             variable.add_incoming(following, loop)
         b.position_at_end(after)
-        scale = code.splat(factor, LANES)
         for c, total in enumerate(sums):
-            code.store(b.fmul(total, scale), code.at(out, code.offset(to, c * LANES)))
+            code.store(total, code.at(out, code.offset(to, c * LANES)))
 
     return write
 
 
-sum_one, sum_three, sum_four = (vector_step(_sum(together), "aiiaiifai") for together in (1, 3, 4))
-"""sum_three(lanes, at, stride, weights, first, taps, factor, out, to): sum up `taps` pixels of LANES rows.
+sum_one, sum_three, sum_four = (vector_step(_sum(together), "aiiaiiai") for together in (1, 3, 4))
+"""sum_three(lanes, at, stride, weights, first, taps, out, to): sum up `taps` pixels of LANES rows.
 
 The first of three channels is at `lanes[at]`, and the next pixel `stride` further. The weights begin at
-`weights[first]`. The sums, times `factor`, are written to `out` from `to` on. `sum_one` sums one channel, and
-`sum_four` sums four.
+`weights[first]`. The sums are written to `out` from `to` on. `sum_one` sums one channel, and `sum_four` sums four.
 """
 
 
@@ -89,19 +87,19 @@ TILE = 512  # values of a row that are summed before they are transposed: eight 
 
 
 @helper
-def _sum_columns(lanes, starts, weights, channels, factor, out):
-    """Sum the pixels of LANES rows, times `factor`."""
+def _sum_columns(lanes, starts, weights, channels, out):
+    """Sum the pixels of LANES rows."""
     taps = weights.shape[1]
     stride = channels * LANES
     for j in range(starts.size):
         at = starts[j] * stride
         if channels == 3:
-            sum_three(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
+            sum_three(lanes, at, stride, weights, j * taps, taps, out, j * stride)
         elif channels == 4:
-            sum_four(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
+            sum_four(lanes, at, stride, weights, j * taps, taps, out, j * stride)
         else:
             for c in range(0, stride, LANES):
-                sum_one(lanes, at + c, stride, weights, j * taps, taps, factor, out, j * stride + c)
+                sum_one(lanes, at + c, stride, weights, j * taps, taps, out, j * stride + c)
 
 
 @helper
@@ -132,12 +130,6 @@ def _sum_rows(src, start, row_size, size, weights, y, out, to):
 
 
 @helper
-def _turn_tile(tile, size, lanes, to):
-    for at in range(0, size, LANES):
-        turn(tile, at, TILE, lanes, (to + at) * LANES, LANES)
-
-
-@helper
 def _turn_back(out, rows, size, dst, to):
     """Write `size` values of `rows` rows to `dst`, one row after the other."""
     whole = size // LANES * LANES if rows == LANES else 0
@@ -149,57 +141,31 @@ def _turn_back(out, rows, size, dst, to):
 
 
 @helper
-def _sum_rows_of(bytes_in, floats_in, start, row_size, size, weights, y, out, to):
-    if bytes_in.size:
-        _sum_rows(bytes_in, start, row_size, size, weights, y, out, to)
-    else:
-        _sum_rows(floats_in, start, row_size, size, weights, y, out, to)
-
-
-@helper
-def _as_floats(src, start, size, out, to):
-    at, begin = np.uint64(start), np.uint64(to)
-    for c in range(np.uint64(size)):
-        out[begin + c] = np.float32(src[at + c])
-
-
-@helper
-def _count(values, height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, beyond):
-    """Return the number of images, or -1 if the arguments do not fit. Spans may reach `beyond` the input."""
-    count = images_in(values, height, width, channels)
-    fits = (
-        count >= 0
-        and min(y_starts.size, x_starts.size) > 0
-        and dst.size == count * y_starts.size * x_starts.size * channels
-        and y_weights.shape[0] == y_starts.size
-        and x_weights.shape[0] == x_starts.size
-        and 0 < y_weights.shape[1] <= height + beyond
-        and 0 < x_weights.shape[1] <= width + beyond
-    )
-    for i in range(y_starts.size):
-        fits &= 0 <= y_starts[i] <= height + beyond - y_weights.shape[1]
-    for i in range(x_starts.size):
-        fits &= 0 <= x_starts[i] <= width + beyond - x_weights.shape[1]
-    return count if fits else -1
+def _fit(starts, weights, size):
+    fit = starts.size > 0 and weights.shape[0] == starts.size and 0 < weights.shape[1] <= size
+    for i in range(starts.size):
+        fit &= 0 <= starts[i] <= size - weights.shape[1]
+    return fit
 
 
 @kernel(
-    "bytes_in: u8[:], floats_in: f32[:], height: i64, width: i64, channels: i64, y_starts: i64[:], y_weights: "
-    "f32[:, :], x_starts: i64[:], x_weights: f32[:, :], factor: f32, dst: w f32[:] -> i64",
+    "src: T[:], height: i64, width: i64, channels: i64, y_starts: i64[:], y_weights: f32[:, :], x_starts: i64[:], "
+    "x_weights: f32[:, :], dst: w f32[:] -> i64",
+    T="u8 f32",
     makes_arrays=True,
 )
-def resize_spans(bytes_in, floats_in, height, width, channels, y_starts, y_weights, x_starts, x_weights, factor, dst):
-    """Sum rows, then columns, of each image into the flat `dst`, times `factor`. Return 0 or BAD_ARGUMENT.
-
-    The images are flat in one of `bytes_in` and `floats_in`; the other is empty.
-    """
-    count = _count(
-        max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 0
-    )
-    if count < 0:
-        return BAD_ARGUMENT
+def resize_spans(src, height, width, channels, y_starts, y_weights, x_starts, x_weights, dst):
+    """Sum rows, then columns, of each image of the flat `src` into the flat `dst`. Return 0 or BAD_ARGUMENT."""
+    count = images_in(src.size, height, width, channels)
     row_size = width * channels
     out_row = x_starts.size * channels
+    if (
+        count < 0
+        or dst.size != count * y_starts.size * out_row
+        or not _fit(y_starts, y_weights, height)
+        or not _fit(x_starts, x_weights, width)
+    ):
+        return BAD_ARGUMENT
     tile = np.zeros(LANES * TILE, np.float32)
     lanes = np.empty((row_size + LANES) * LANES, np.float32)
     out = np.empty(out_row * LANES, np.float32)
@@ -211,60 +177,9 @@ def resize_spans(bytes_in, floats_in, height, width, channels, y_starts, y_weigh
             for r in range(rows):
                 image, y = (first + r) // y_starts.size, (first + r) % y_starts.size
                 start = (image * height + y_starts[y]) * row_size + column
-                _sum_rows_of(bytes_in, floats_in, start, row_size, size, y_weights, y, tile, r * TILE)
-            _turn_tile(tile, size, lanes, column)
-        _sum_columns(lanes, x_starts, x_weights, channels, factor, out)
+                _sum_rows(src, start, row_size, size, y_weights, y, tile, r * TILE)
+            for at in range(0, size, LANES):
+                turn(tile, at, TILE, lanes, (column + at) * LANES, LANES)
+        _sum_columns(lanes, x_starts, x_weights, channels, out)
         _turn_back(out, rows, out_row, dst, first * out_row)
-    return 0
-
-
-@kernel(
-    "bytes_in: u8[:], floats_in: f32[:], height: i64, width: i64, channels: i64, y_starts: i64[:], y_weights: "
-    "f32[:, :], x_starts: i64[:], x_weights: f32[:, :], factor: f32, dst: w f32[:] -> i64",
-    makes_arrays=True,
-)
-def resize_area(bytes_in, floats_in, height, width, channels, y_starts, y_weights, x_starts, x_weights, factor, dst):
-    """Run `resize_spans` with columns before rows. A position one beyond the input repeats its edge."""
-    count = _count(
-        max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1
-    )
-    if count < 0:
-        return BAD_ARGUMENT
-    row_size = width * channels
-    out_row = x_starts.size * channels
-    tile = np.zeros(LANES * TILE, np.float32)
-    lanes = np.empty((row_size + channels + LANES) * LANES, np.float32)
-    out = np.empty(out_row * LANES, np.float32)
-    summed = np.empty(LANES * out_row, np.float32)
-    total = np.empty(out_row, np.float32)
-    held = np.int64(-1)  # the first of the source rows in `summed`
-    for i in range(count * y_starts.size):
-        image, y = i // y_starts.size, i % y_starts.size
-        for c in range(np.uint64(out_row)):
-            total[c] = 0
-        for k in range(y_weights.shape[1]):
-            source = min(y_starts[y] + k, height - 1)
-            first = image * height + source // LANES * LANES
-            if first != held:
-                rows = min(LANES, (image + 1) * height - first)
-                for column in range(0, row_size, TILE):
-                    size = min(TILE, row_size - column)
-                    for r in range(rows):
-                        start = (first + r) * row_size + column
-                        if bytes_in.size:
-                            _as_floats(bytes_in, start, size, tile, r * TILE)
-                        else:
-                            _as_floats(floats_in, start, size, tile, r * TILE)
-                    _turn_tile(tile, size, lanes, column)
-                for c in range(row_size * LANES, (row_size + channels) * LANES):
-                    lanes[c] = lanes[c - channels * LANES]
-                _sum_columns(lanes, x_starts, x_weights, channels, np.float32(1), out)
-                _turn_back(out, rows, out_row, summed, 0)
-                held = first
-            weight = y_weights[y, k]
-            at = np.uint64((image * height + source - first) * out_row)
-            for c in range(np.uint64(out_row)):
-                total[c] += weight * summed[at + c]
-        for c in range(np.uint64(out_row)):
-            dst[np.uint64(i * out_row) + c] = total[c] * factor
     return 0

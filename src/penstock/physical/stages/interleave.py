@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from heapq import heapify, heapreplace
 from itertools import islice
 
@@ -13,26 +13,23 @@ import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError, marked
-from penstock.physical.chained import Growing, SlotStates
+from penstock.physical.chained import Growing
 from penstock.physical.executor import StageReader
-from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, OpeningStage, Small
-from penstock.physical.inner_plans import Maps, Opening
+from penstock.physical.inner_inputs import MOST_SMALL, InnerInputs, Input, OpeningStage, Small
+from penstock.physical.inner_plans import Opening
+from penstock.physical.input_maps import InputMaps, Maps
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
-from penstock.physical.stages.turns import InputPart, InputsInRow, MidwayState, Order, Outer, SlotTurns, WholeRounds
-from penstock.physical.stretch import Stretch
+from penstock.physical.stages.request_sizes import MOST_HELD, RequestSizes
+from penstock.physical.stages.slots import InputSlots
+from penstock.physical.stages.turns import InputPart, InputsInRow, MidwayState, Order, SlotTurns, WholeRounds
 from penstock.plan import ops
 from penstock.plan.step_effects import opens_visibly
 
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map reads each input to its end
-_MOST_EARLY = 128  # most elements requested from an input before its turn, if they come fast
-_PATIENCE = 64  # small requests in a row, with which all inputs run out at the same element
-_OF_A_CALL = 5e-5  # seconds that a request to an input may take before its size is no longer increased
-_MOST_HELD = 1 << 22  # bytes of available elements above which no more is requested than needed
-# small inputs read together, and seconds for it, if there are thousands of slots
-_MOST_OPENED, _LONG_AHEAD = 1 << 12, 0.02
+# small inputs read together, if there are thousands of slots
+_MOST_OPENED = 1 << 12
 _MOST_SLOTS = 1 << 24  # limits within which positions of elements fit 64 bits; with so many slots ...
-_MOST_MAPPED = 1 << 16
 _LONGEST = 1 << 32  # ... and turns no longer than this, which no available input fills
 
 
@@ -54,16 +51,6 @@ def _given(piece: Block | Exception) -> Block:
     return piece
 
 
-def _first_run(
-    block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], *, apart: bool
-) -> tuple[Stretch, bool]:
-    """Return the results of maps for the first elements: as many as have one form, or with `apart` one input."""
-    groups = [at if apart else id(maps[at].maps) for at in which.tolist()]
-    stop = next((row for row, group in enumerate(groups) if group != groups[0]), len(groups))
-    inputs, of_inputs = np.unique(which[:stop], return_inverse=True)
-    return Maps.run_of([maps[at] for at in inputs.tolist()], block.slice(0, stop), of_inputs, numbers[:stop])
-
-
 class InterleaveStage(OpeningStage):
     """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
 
@@ -75,14 +62,6 @@ class InterleaveStage(OpeningStage):
     thousands of short inputs, so a Block contains elements of several inputs. Small similar inputs run together and are
     joined with available elements of the others, unless it is observable that they are opened.
     """
-
-    # together with those of `Stage`, an object without slots would need a dict, which is slower
-    __slots__ = (
-        "_account", "_ahead", "_block_length", "_blocked", "_changed", "_cycle_length",
-        "_early", "_function", "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all",
-        "_most_mapped", "_patience", "_slots", "_states", "_turn", "_turns", "_want", "_woven",
-        "reader",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -96,31 +75,16 @@ class InterleaveStage(OpeningStage):
         self._account = memory.account("at hand", node.label, node.where)
         self._inputs = InnerInputs(build_outer, opening, node, reader)
         super().__init__(node.label, (self._inputs.outer.stage,), node.where)
-        self._held = self._inputs.held
-        self._cycle_length: int = getattr(node, "cycle_length", 1)
-        self._block_length: int = getattr(node, "block_length", _WHOLE_INPUT)
         self.reader = reader  # an analysis shows its lane
-        self._function = node.function
-        self._hidden: bool | None = None  # True if opening an input is not observable
-        self._want = 1  # number of elements in the last request
-        self._slots: dict[int, Input] = {}
-        self._turns: list[int] = []  # the sorted numbers of these slots
-        self._states = SlotStates(self._state_of)
-        self._changed = self._states.moved.add
-        self._blocked: int | None = None  # a slot without which there is no whole round, until its turn
+        self._opens_visibly = cache(partial(opens_visibly, node.function))
+        self._slots = InputSlots(getattr(node, "cycle_length", 1), getattr(node, "block_length", _WHOLE_INPUT))
+        self._sizes = RequestSizes(self._inputs.held)
+        self._maps = InputMaps()
         self._woven: _Woven | None = None  # joined elements that were not all yielded yet
-        self._ahead = AT_ONCE  # seconds of reading small inputs at a time
-        self._patience = _PATIENCE
-        self._apart = False  # True if maps run for each input separately
-        self._most_mapped = _MOST_MAPPED  # elements that maps receive at a time
-        self._early = 1  # elements to request from an input before its turn
-        self._turn = 0
-        self._given_in_turn = 0
-        self._looked: object = None  # value of `Stage.latest_look` when the current input was checked
-        self._looked_all: object = None  # value of `Stage.latest_look` when all inputs were checked
+        self._looked: object = None  # value of `Stage.latest_look` when all inputs were checked
 
     def next(self, want: int) -> Block | None:
-        until, self._want = time.perf_counter() + AT_ONCE, want
+        until = self._sizes.begin(want)
         found = self._piece(want)
         if found is not None and found.size < want and not self.singly_opened and self._opens_together():
             parts, got = [found], found.size
@@ -131,22 +95,12 @@ class InterleaveStage(OpeningStage):
                 parts.append(more)
                 got += more.size
             found = concat_blocks(parts)
-        self._account.hold(self._held.nbytes + (0 if self._woven is None else self._woven.block.nbytes))
+        self._account.hold(self._inputs.held.nbytes + (0 if self._woven is None else self._woven.block.nbytes))
         return found
 
     def _opens_together(self) -> bool:
         """Return True if it is not observable that an input is opened before the previous one is consumed."""
-        if self._hidden is None:
-            self._hidden = not opens_visibly(self._function)
-        return self._hidden and not self._inputs.outer.stage.seen_below
-
-    def _look_at_all(self, slots: list[int]) -> bool:
-        """Check all these inputs: an input that was read before its turn may have begun another stream."""
-        for slot in slots:
-            cursor = self._slots[slot].cursor
-            if cursor is not None:
-                self.look_at(cursor.stage)
-        return self.singly_opened
+        return not self._opens_visibly() and not self._inputs.outer.stage.seen_below
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:
         """Return the next elements of one input or of whole rounds, or None at the end.
@@ -158,7 +112,8 @@ class InterleaveStage(OpeningStage):
         while True:
             if self._woven is not None:
                 return self._part(self._woven, want, behind)
-            slot = self._slots.get(self._turn)
+            slots = self._slots
+            slot = slots.inputs.get(slots.turn)
             if slot is None:
                 small = self._inputs.may_be_small()
                 if small and self._may_weave() and self._weave():
@@ -167,32 +122,31 @@ class InterleaveStage(OpeningStage):
                 if opened is not None:
                     if behind is not None and opened.cursor is None:
                         return None
-                    self._put(self._turn, self._inputs.taken())
-                elif self._slots:  # no input is left for free slots
-                    at = bisect_left(self._turns, self._turn)
-                    self._turn, self._given_in_turn = self._turns[at % len(self._turns)], 0
+                    self._put(slots.turn, self._inputs.taken())
+                elif slots.inputs:  # no input is left for free slots
+                    slots.go_to_occupied()
                 else:
                     return None
                 continue
             if behind is not None and (self.singly_opened or slot.error is not None):
                 return None
-            self._changed(self._turn)
+            slots.changed(slots.turn)
             try:
                 more = slot.at_hand > 0 or self._filled(slot)
             except Exception as error:
                 if behind is not None:
                     slot.keep(error)
                     return None
-                self._failed(slot)
+                if slot.cursor is None:  # a failure of opening it
+                    slots.free(slots.turn)
+                else:
+                    slots.count(1)
                 raise
-            look = Stage.latest_look
-            if self._looked is not look and slot.cursor is not None:
+            if slot.cursor is not None:
                 self.look_at(slot.cursor.stage)  # another stream may have begun in it
-                self._looked = look
             if not more:
-                slot.close()
-                self._free(self._turn)
-                self._pass_turn()
+                slots.free(slots.turn)
+                slots.pass_turn()
             elif not self._put_together(want):
                 return self._rest_of_turn(slot, want, behind)
 
@@ -200,62 +154,27 @@ class InterleaveStage(OpeningStage):
         """Read elements of the input whose turn it is. Return False at its end."""
         began = time.perf_counter()
         more = slot.fill(1 if self.singly_opened else self._share())
-        self._learn(1, time.perf_counter() - began)
+        self._sizes.learn(1, time.perf_counter() - began)
         return more
 
     def _share(self) -> int:
-        """Return the number of elements to request from one input.
+        return self._sizes.share(len(self._slots.inputs) if self._inputs.are_open else self._slots.cycle)
 
-        With the full number, inputs would run out one by one.
-        """
-        slots = len(self._slots) if self._inputs.are_open else self._cycle_length
-        return max(self._want // slots, self._early)
-
-    def _failed(self, slot: Input) -> None:
-        """Count a failure as an element of the turn. A failure of opening an input frees its slot."""
-        if slot.cursor is None:
-            self._free(self._turn)
-            return
-        self._given_in_turn += 1
-        if self._given_in_turn == self._block_length:
-            self._pass_turn()
-
-    def _pass_turn(self) -> None:
-        self._turn = (self._turn + 1) % self._cycle_length
-        self._given_in_turn = 0
-
-    def _put(self, turn: int, slot: Input) -> None:
-        self._slots[turn] = slot
-        insort(self._turns, turn)
-        self._changed(turn)
-        if slot.cursor is not None:
-            self.look_at(slot.cursor.stage)
-
-    def _free(self, turn: int) -> None:
-        del self._slots[turn]
-        del self._turns[bisect_left(self._turns, turn)]
-        self._changed(turn)
-
-    def _in_turn(self) -> list[int]:
-        """Return the occupied slots, beginning with the one whose turn it is."""
-        at = bisect_left(self._turns, self._turn)
-        return [*self._turns[at:], *self._turns[:at]]
+    def _put(self, slot: int, opened: Input) -> None:
+        self._slots.put(slot, opened)
+        if opened.cursor is not None:
+            self.look_at(opened.cursor.stage)
 
     def _put_together(self, want: int) -> bool:
         """Join whole rounds over all slots, as far as elements are available; return True if there were any."""
-        if self._given_in_turn or len(self._slots) < 2 or self.singly_opened:
-            return False
-        if len(self._slots) < self._cycle_length and not self._inputs.are_open:
-            return False
-        if self._blocked is not None and self._blocked != self._turn and self._blocked in self._slots:
-            return False
-        self._blocked = None
-        order = self._in_turn()
-        rounds = self._at_hand(order, want)
+        slots, length = self._slots, self._slots.length
+        least = 2 if self._inputs.are_open else max(slots.cycle, 2)
+        order = [] if self.singly_opened else slots.in_rounds(least=least)
+        rounds = self._at_hand(order, want) if order else 0
         if rounds < 1:
             return False
-        count = rounds * self._block_length
-        inputs = [self._slots[slot] for slot in order]
+        count = rounds * length
+        inputs = [slots.inputs[slot] for slot in order]
         cursors = [each.cursor for each in inputs if each.cursor is not None]
         blocks = [cursor.peek().slice(0, count) for cursor in cursors]
         if any(block.structure != blocks[0].structure for block in blocks):
@@ -264,29 +183,28 @@ class InterleaveStage(OpeningStage):
             joined = concat_blocks(blocks)
         except PenstockError:  # elements of several kinds: computing one of them raises the error
             return False
-        index = np.arange(joined.size).reshape(len(order), rounds, self._block_length).transpose(1, 0, 2).reshape(-1)
-        turns = WholeRounds(self._block_length, order, rounds, [cursor.offset for cursor in cursors])
+        index = np.arange(joined.size).reshape(len(order), rounds, length).transpose(1, 0, 2).reshape(-1)
+        turns = WholeRounds(length, order, rounds, [cursor.offset for cursor in cursors])
         self._woven = _Woven(joined.take(index), turns, [each.maps for each in inputs])
         return True
 
     def _may_weave(self) -> bool:
         """Return True if the next inputs, which may be small, may be joined with available elements of the others."""
-        unfit = self._given_in_turn or self.singly_opened or self._cycle_length > _MOST_SLOTS
-        if unfit or self._held.nbytes > _MOST_HELD:
-            return False
-        return self._opens_together()
+        unfit = self._slots.given or self.singly_opened or self._slots.cycle > _MOST_SLOTS
+        return not unfit and self._inputs.held.nbytes <= MOST_HELD and self._opens_together()
 
     def _weave(self) -> bool:
         """Join all elements before the first input that is not small or has no available elements.
 
         Return False if there are few of them, or if the next input is not small. No available input receives a request.
         """
-        cycle, length = self._cycle_length, min(self._block_length, _LONGEST)
+        slots = self._slots
+        turn, cycle, length = slots.turn, slots.cycle, min(slots.length, _LONGEST)
         parts: list[InputPart] = []
         free: list[int] = []  # turns in which inputs open
         limit: tuple[int, int] | None = None  # the place where an input runs out that has further elements
-        for slot in self._in_turn():
-            held, first = self._slots[slot], (slot - self._turn) % cycle
+        for slot in slots.in_turn():
+            held, first = slots.inputs[slot], (slot - turn) % cycle
             given = 0 if held.cursor is None else held.cursor.offset
             part = InputPart(slot, first, held.at_hand, given, held.maps, held.is_whole)
             parts.append(part)
@@ -300,31 +218,28 @@ class InterleaveStage(OpeningStage):
         most = max(min(cycle, _MOST_OPENED), MOST_SMALL if limit is None else 0)
         taken = {part.first for part in parts}
         free += islice((first for first in range(cycle) if first not in taken), most + 1)
-        started = time.perf_counter()
-        small = self._inputs.small(most, started + self._ahead)
+        small = self._inputs.small(most, self._sizes.ahead)
         if small is None:
             return False
-        self._learn_ahead(small.seconds)
+        self._sizes.learn_ahead(small.seconds)
         if cycle == 1 and not parts and small.block is not None:
             self._woven = _Woven(small.block, InputsInRow(length, small.starts), small.maps, small)
             return True
         heapify(free)
         opening = 0
-        for opening, count in enumerate(small.counts):
+        for count, maps in zip(small.counts, small.maps, strict=True):
             first = free[0]
             if limit is not None and (first, 0) > limit:
                 break
-            slot, maps = (self._turn + first) % cycle, small.maps[opening]
-            parts.append(InputPart(slot, first, count, maps=maps, whole=True, opens=opening))
+            parts.append(InputPart((turn + first) % cycle, first, count, maps=maps, whole=True, opens=opening))
             heapreplace(free, first + (count // length + 1) * cycle)
-        else:
             opening += 1
         left = [self._inputs.read(small, index) for index in range(opening, len(small.counts))]
         self._inputs.waiting.extendleft(reversed(left))
         ends = [] if limit is None else [limit]
         if not self._inputs.are_open:
             ends.append((free[0], 0))
-        turns = SlotTurns(self._turn, cycle, length, parts, min(ends, default=None))
+        turns = SlotTurns(turn, cycle, length, parts, min(ends, default=None))
         block = self._joined(turns, small)
         if block is None:
             again = [self._inputs.read(small, index) for index in range(opening)]
@@ -341,7 +256,7 @@ class InterleaveStage(OpeningStage):
                 starts.append(at + small.starts[opens])
                 continue
             starts.append(at)
-            cursor = self._slots[slot].cursor
+            cursor = self._slots.inputs[slot].cursor
             if given and cursor is not None:
                 blocks.append(cursor.peek().slice(0, given))
                 at += given
@@ -355,62 +270,40 @@ class InterleaveStage(OpeningStage):
         except Exception:  # different kinds, or too much memory: each input raises the error itself
             return None
 
-    def _learn_ahead(self, seconds: float) -> None:
-        """Read for longer at a time if no input takes long."""
-        if seconds < 2 * self._ahead:
-            self._ahead = min(2 * self._ahead, _LONG_AHEAD)
-        else:
-            self._ahead = max(self._ahead / 2, AT_ONCE)
-
     def _at_hand(self, order: list[int], want: int) -> int:
         """Return the number of rounds for which all slots have elements, up to a number that is worth joining."""
-        turns, length = len(order), self._block_length
+        slots, turns, length = self._slots, len(order), self._slots.length
+        inputs = slots.inputs
         share = self._share()
-        if self._looked_all is not Stage.latest_look:  # all inputs, not only the current one
-            self._looked_all = Stage.latest_look
-            if self._look_at_all(order):
+        if self._looked is not Stage.latest_look:  # an input read before its turn may have begun another stream
+            self._looked = Stage.latest_look
+            for cursor in [inputs[slot].cursor for slot in order]:
+                if cursor is not None:
+                    self.look_at(cursor.stage)
+            if self.singly_opened:
                 return 0
-        held = [count for slot in order if (count := self._slots[slot].at_hand)]
-        asked, ask = turns - len(held), share
-        if 0 < len(held) < turns and self._patience:  # let all inputs run out together, so that there are many rounds
-            self._patience -= 1
-            ask = min(share, *held)
-        elif not held:
-            self._patience = _PATIENCE
+        held = [count for slot in order if (count := inputs[slot].at_hand)]
+        asked, ask = turns - len(held), self._sizes.even(share, held, turns)
         started = time.perf_counter()
         rounds = max(share, *held) if len(held) == turns else share
         for slot in order:
-            rounds = min(rounds, self._slots[slot].fill_early(ask) // length)
+            rounds = min(rounds, inputs[slot].fill_early(ask) // length)
             if rounds < 1:
-                self._blocked = slot
+                slots.blocked = slot
                 return 0
         if asked > turns // 2:
-            self._learn(asked, time.perf_counter() - started)
-        first = self._slots[order[0]].cursor
+            self._sizes.learn(asked, time.perf_counter() - started)
+        first = inputs[order[0]].cursor
         assert first is not None
         block = first.peek()
-        fits = _MOST_HELD * block.size // (turns * length * max(block.nbytes, 1))
+        fits = MOST_HELD * block.size // (turns * length * max(block.nbytes, 1))
         return min(rounds, max(fits, want // (turns * length), 1))
 
-    def _learn(self, asked: int, seconds: float) -> None:
-        """Request more at a time if that takes little longer.
-
-        Otherwise, each element would need a request to thousands of inputs.
-        """
-        most = max(4 * AT_ONCE, asked * _OF_A_CALL)
-        if seconds < most and self._held.nbytes < _MOST_HELD:
-            self._early = min(2 * self._early, _MOST_EARLY)
-        elif seconds > 2 * most or self._held.nbytes > 2 * _MOST_HELD:
-            self._early = max(self._early // 2, 1)
-
     def _part(self, woven: _Woven, want: int, behind: Block | None) -> Block | None:
-        stop = min(woven.given + want, woven.block.size)
-        if any(each.maps for each in woven.maps):
-            stop = min(woven.given + self._most_mapped, stop)
-            inputs = woven.turns.inputs(woven.given, stop)
-            piece = self._mapped(woven.block.slice(woven.given, stop), *inputs, woven.maps)
-        else:
-            piece = woven.block.slice(woven.given, stop)
+        mapped = any(each.maps for each in woven.maps)
+        stop = min(woven.given + (min(want, self._maps.most) if mapped else want), woven.block.size)
+        block = woven.block.slice(woven.given, stop)
+        piece = self._maps.run(block, *woven.turns.inputs(woven.given, stop), woven.maps) if mapped else block
         if behind is not None and (isinstance(piece, Exception) or not joins_freely(behind, piece)):
             return None
         woven.given += piece.size if isinstance(piece, Block) else 1
@@ -419,87 +312,56 @@ class InterleaveStage(OpeningStage):
             self._move_on(woven)
         return _given(piece)
 
-    def _mapped(self, block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps]) -> Block | Exception:
-        """Return the results of the inputs' maps for elements, up to the first failure, or that failure.
-
-        If a map fails, each input runs separately, because a result may differ in kind from those of other inputs. The
-        same applies if the order of dict keys differs between inputs.
-        """
-        found, alike = _first_run(block, which, numbers, maps, apart=self._apart)
-        if not self._apart and (found.failures or not alike):
-            self._apart = not alike
-            found, _ = _first_run(block, which, numbers, maps, apart=True)
-        self._most_mapped = 1 if found.failures else min(2 * self._most_mapped, _MOST_MAPPED)
-        return next(iter(found.pieces()))
-
     def _move_on(self, woven: _Woven) -> None:
         """Advance the inputs after all joined elements were yielded."""
-        turns, small = woven.turns, woven.small
+        slots, turns, small = self._slots, woven.turns, woven.small
         if isinstance(turns, WholeRounds):
-            for slot in turns.order:
-                self._slots[slot].pass_by(turns.each)
-            self._states.moved.update(turns.order)
-            return  # it is the turn of the same slot
-        if isinstance(turns, InputsInRow):
-            return
-        for turn, opens, given, closed in turns.over():
-            if opens >= 0:
-                if not closed and small is not None:
-                    self._put(turn, self._inputs.read(small, opens, given))
-                continue
-            if closed:
-                self._slots[turn].close()
-                self._free(turn)
-            elif given:
-                self._slots[turn].pass_by(given)
-                self._changed(turn)
-        turn, self._given_in_turn = turns.end
-        self._turn = turns.slot(turn)
+            slots.pass_by(turns.order, turns.each)  # it is the turn of the same slot
+        elif isinstance(turns, SlotTurns):
+            for turn, opens, given, closed in turns.over():
+                if opens >= 0:
+                    if not closed and small is not None:
+                        self._put(turn, self._inputs.read(small, opens, given))
+                elif closed:
+                    slots.free(turn)
+                elif given:
+                    slots.pass_by((turn,), given)
+            turn, slots.given = turns.end
+            slots.turn = turns.slot(turn)
 
     def _rest_of_turn(self, slot: Input, want: int, behind: Block | None) -> Block | None:
         cursor = slot.cursor
         assert cursor is not None
-        piece: Block | Exception = cursor.peek()
-        count = min(want, self._block_length - self._given_in_turn, cursor.available())
+        count = min(want, self._slots.length - self._slots.given, cursor.available())
         if slot.maps.maps:
-            count = min(count, self._most_mapped)
-            numbers = cursor.offset + np.arange(count)
-            piece = self._mapped(cursor.peek().slice(0, count), np.zeros(count, int), numbers, [slot.maps])
+            count = min(count, self._maps.most)
+        block = cursor.peek().slice(0, count)
+        piece: Block | Exception = block
+        if slot.maps.maps:
+            piece = self._maps.run(block, np.zeros(count, int), cursor.offset + np.arange(count), [slot.maps])
         if behind is not None and (isinstance(piece, Exception) or not joins_freely(behind, piece)):
             return None
-        if isinstance(piece, Block):
-            piece = piece.slice(0, min(count, piece.size))
         count = piece.size if isinstance(piece, Block) else 1
         cursor.pass_by(count)
-        self._given_in_turn += count
-        if self._given_in_turn == self._block_length:
-            self._pass_turn()
+        self._slots.count(count)
         return _given(piece)
 
     def state(self) -> State:
-        if self._woven is None:
-            parts: Iterable[State] = [*self._inputs.state(), self._turn, self._given_in_turn, self._states.now()]
-        else:
-            parts = self._midway(self._woven)
-        return Growing(parts, self._inputs.begun.since())
+        slots, inputs = self._slots, self._inputs
+        if self._woven is not None:
+            return Growing(self._midway(self._woven), inputs.begun.since())
+        return Growing([*inputs.state(), slots.turn, slots.given, slots.states.now()], inputs.begun.since())
 
     def _midway(self, woven: _Woven) -> MidwayState:
         start = woven.start
         if start is None:
-            start = woven.start = MidwayState(woven.turns, self._states.now(), self._outer(woven.small))
+            opens = [] if woven.small is None else [(closed.before, closed.number) for closed in woven.small.inputs]
+            outer = [*opens, self._inputs.state()]  # before inputs that open, and after all of them
+            start = woven.start = MidwayState(woven.turns, self._slots.states.now(), outer)
         return MidwayState(start.turns, start.opened, start.outer, woven.given)
 
-    def _outer(self, opened: Small | None) -> Outer:
-        """Return the positions before inputs that open, and after all of them."""
-        before = [] if opened is None else [(closed.before, closed.number) for closed in opened.inputs]
-        return [*before, self._inputs.state()]
-
-    def _state_of(self, turn: int) -> State:
-        slot = self._slots.get(turn)
-        return None if slot is None else [turn, slot.before, slot.number, slot.state()]
-
     def restore(self, state: State) -> None:
-        outer, number, self._turn, self._given_in_turn, slots, *later = state
+        outer, number, self._slots.turn, self._slots.given, slots, *later = state
         self._inputs.restore(outer, number, dict(later[0]) if later else {})
         for turn, before, of_input, place in slots:
             reopened = self._inputs.reopened(before, of_input, place)
@@ -508,6 +370,5 @@ class InterleaveStage(OpeningStage):
 
     def close(self) -> None:
         self._account.close()
-        for slot in self._slots.values():
-            slot.close()
+        self._slots.close()
         self._inputs.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.plan.node import AUTOTUNE
@@ -43,15 +43,12 @@ def advice(analysis: Analysis) -> list[PredictedChange]:
         ratio = rate(applied(analysis, change), fit) / now
         if ratio >= (1 + _WORTH) * (best[step].ratio if step in best else 1.0):
             best[step] = PredictedChange(f"{text}: expect {gain(ratio)}.", ratio, change)
-    if _TOGETHER in best and best[_TOGETHER].ratio < (1 + _WORTH) * max(_ratios(best)):
+    apart = (each.ratio for step, each in best.items() if step != _TOGETHER)
+    if _TOGETHER in best and best[_TOGETHER].ratio < (1 + _WORTH) * max(apart, default=0.0):
         del best[_TOGETHER]
     found = sorted(best.values(), key=lambda each: -each.ratio)
     costly = (_smaller(analysis, fit, now), _cache(analysis, fit, now), _cores(analysis, fit, now))
     return [*found[:_MOST], *(each for each in costly if each is not None)]
-
-
-def _ratios(best: Mapping[str, PredictedChange]) -> list[float]:
-    return [each.ratio for step, each in best.items() if step != _TOGETHER] or [0.0]
 
 
 def gain(ratio: float) -> str:

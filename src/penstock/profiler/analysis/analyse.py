@@ -91,7 +91,7 @@ def assembled(plan: Node, options: Options, alone: Alone, together: Together, co
     elapsed, taken, loop = together.elapsed, end.taken - begin.taken, max(end.loop - begin.loop, 0.0)
     found = places(plan)
     lanes = Lanes(found, plan, together)
-    steps = _Steps(alone, together, elapsed, lanes)
+    steps = _Steps(alone, together, lanes)
     shown = [step for place in found for step in (*steps.inner(place), steps.of(place))]
     waited = (elapsed - taken * consumer_seconds - loop) / elapsed
     epoch = plan.cardinality if together.epoch is None else together.epoch
@@ -142,7 +142,7 @@ def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> _StepCosts:
     around = sum((cost for (part, _), cost in parts.items() if part != "step"), NOTHING) if last else NOTHING
     if not own.calls:  # no transform, or one that ran in a worker process
         given = parts.get(("take", 0), parts.get(("next", 0), NOTHING))
-        own = replace(given, inputs=0.0, wall=0.0, cpu=0.0, nbytes=given.nbytes if last else 0.0)
+        own = given._replace(inputs=0.0, wall=0.0, cpu=0.0, nbytes=given.nbytes if last else 0.0)
     return _StepCosts(own, around)
 
 
@@ -164,10 +164,9 @@ def _parts(costs: Costs, meter: Meter, node: Node) -> dict[tuple[str, int], Cost
 class _Steps:
     """Computes the figures of steps."""
 
-    def __init__(self, alone: Alone, together: Together, elapsed: float, lanes: Lanes) -> None:
+    def __init__(self, alone: Alone, together: Together, lanes: Lanes) -> None:
         self._alone = alone
         self._together = together
-        self._elapsed = elapsed
         self._lanes = lanes
 
     def of(self, place: Place) -> Step:
@@ -252,7 +251,7 @@ class _Steps:
             nbytes=_each(best.nbytes, best.elements),
             wall=_each((many.around if away else many.own).wall or many.whole.wall, manys) if manys else wall_one,
             elements=counted,
-            per_second=counted / self._elapsed,
+            per_second=counted / together.elapsed,
             failures=many.own.failures,
             per_call=_each(best.elements, best.calls) or 1.0,
             cycle=getattr(step, "cycle_length", 0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from typing import Any, TypeVar
 
 from penstock.plan.node import AUTOTUNE
 from penstock.profiler.analysis.changes import Changes, inner, upstream
@@ -14,6 +14,7 @@ from penstock.profiler.analysis.model import workers_wanted
 
 _COPIED = 1 / 1e10  # seconds for reading a byte from a cache
 _SHIPPED = 1 / 1.5e9  # seconds per byte, in one direction
+Item = TypeVar("Item", Step, LaneFigures)
 PREFETCH = "prefetch"  # the lane of a thread that runs ahead of the training loop
 _SHIPPED_CALL = 150e-6  # seconds per Block, in both directions
 
@@ -23,13 +24,15 @@ def applied(analysis: Analysis, change: Changes) -> Analysis:
     free = set(change.left_out)
     if change.cached_after is not None:
         free.update(upstream(analysis, change.cached_after))
-    if free:
-        steps = tuple(_times(0.0)(step) if step.name in free else step for step in analysis.steps)
-        analysis = replace(analysis, steps=steps)
+    steps = _with(analysis.steps, lambda step: step.name in free, cpu=0.0, waiting=0.0, held=0.0, shipping=0.0)
+    analysis = replace(analysis, steps=steps)
     if change.cached_after is not None:
-        analysis = _with_step(analysis, change.cached_after, lambda step: replace(step, cpu=step.nbytes * _COPIED))
-    for name, factor in change.faster.items():
-        analysis = _with_step(analysis, name, _times(1 / float(factor)))
+        nbytes = analysis.step(change.cached_after).nbytes
+        analysis = _with_step(analysis, change.cached_after, cpu=nbytes * _COPIED)
+    for name, factor in change.faster.items():  # a faster function receives the same elements
+        step = analysis.step(name)
+        costs = {cost: getattr(step, cost) / float(factor) for cost in ("cpu", "waiting", "held")}
+        analysis = _with_step(analysis, name, **costs)
     if change.cores is not None:
         analysis = _on_cores(analysis, float(change.cores))
     if change.consumer_seconds is not None:
@@ -45,35 +48,26 @@ def applied(analysis: Analysis, change: Changes) -> Analysis:
     return analysis
 
 
-def _with_step(analysis: Analysis, name: str, change: Callable[[Step], Step]) -> Analysis:
-    steps = tuple(change(step) if step.name == name else step for step in analysis.steps)
-    return replace(analysis, steps=steps)
+def _with(items: tuple[Item, ...], which: Callable[[Item], bool], **changes: Any) -> tuple[Item, ...]:
+    """Return steps or lanes, some of them with changes."""
+    return tuple(replace(item, **changes) if which(item) else item for item in items)
 
 
-def _times(factor: float) -> Callable[[Step], Step]:
-    def change(step: Step) -> Step:
-        costs = (step.cpu, step.waiting, step.held, step.shipping)
-        cpu, waiting, held, shipping = (factor * cost for cost in costs)
-        if factor:
-            shipping = step.shipping  # a faster function receives the same elements
-        return replace(step, cpu=cpu, waiting=waiting, held=held, shipping=shipping)
+def _with_step(analysis: Analysis, name: str, **changes: Any) -> Analysis:
+    return replace(analysis, steps=_with(analysis.steps, lambda step: step.name == name, **changes))
 
-    return change
+
+def _with_lane(analysis: Analysis, name: str, **changes: Any) -> Analysis:
+    return replace(analysis, lanes=_with(analysis.lanes, lambda lane: lane.name == name, **changes))
 
 
 def _on_cores(analysis: Analysis, cores: float) -> Analysis:
     """Scale the workers chosen by AUTOTUNE with the cores; numbers set by the user stay."""
     factor = cores / analysis.cpus
-    lanes = tuple(
-        replace(lane, workers=max(1, math.ceil(lane.workers * factor))) if lane.autotuned else lane
-        for lane in analysis.lanes
-    )
-    return replace(analysis, cpus=cores, lanes=lanes)
-
-
-def _with_lane(analysis: Analysis, changed: LaneFigures) -> Analysis:
-    lanes = tuple(changed if lane.name == changed.name else lane for lane in analysis.lanes)
-    return replace(analysis, lanes=lanes)
+    for lane in analysis.lanes:
+        if lane.autotuned:
+            analysis = _with_lane(analysis, lane.name, workers=max(1, math.ceil(lane.workers * factor)))
+    return replace(analysis, cpus=cores)
 
 
 def _parallel(analysis: Analysis, name: str, count: int) -> Analysis:
@@ -85,15 +79,16 @@ def _parallel(analysis: Analysis, name: str, count: int) -> Analysis:
     elif step.kind != "interleave" and not step.parallel:
         analysis = _own_lane(analysis, name, step.lane, side_by_side=[name], pulled=upstream(analysis, name)[1:])
         lane_name = name
-    lane = analysis.lane(lane_name)
     workers = workers_wanted(analysis, lane_name) if count == AUTOTUNE else count
     if step.kind == "interleave":
         workers = min(workers, step.cycle or workers)
-    return _with_lane(analysis, replace(lane, workers=workers, autotuned=count == AUTOTUNE))
+    return _with_lane(analysis, lane_name, workers=workers, autotuned=count == AUTOTUNE)
 
 
 def _own_lane(analysis: Analysis, name: str, old: str, *, side_by_side: list[str], pulled: list[str]) -> Analysis:
     """Move steps from a lane into their own lane, which feeds the old one."""
+    feeding = {analysis.step(each).lane for each in pulled}
+    lanes = _with(analysis.lanes, lambda lane: lane.consumer == old and lane.name in feeding, consumer=name)
     moved = {*side_by_side, *pulled}
     steps = tuple(
         replace(step, lane=name, parallel=step.name in side_by_side)
@@ -101,15 +96,7 @@ def _own_lane(analysis: Analysis, name: str, old: str, *, side_by_side: list[str
         else step
         for step in analysis.steps
     )
-    lanes = [
-        replace(lane, consumer=name) if lane.consumer == old and lane.name in _lanes_of(analysis, pulled) else lane
-        for lane in analysis.lanes
-    ]
     return replace(analysis, steps=steps, lanes=(*lanes, LaneFigures(name, consumer=old)))
-
-
-def _lanes_of(analysis: Analysis, names: list[str]) -> set[str]:
-    return {analysis.step(name).lane for name in names}
 
 
 def _executed(analysis: Analysis, name: str, executor: str) -> Analysis:
@@ -126,12 +113,10 @@ def _executed(analysis: Analysis, name: str, executor: str) -> Analysis:
         return analysis
     for other in analysis.steps:
         if other.lane == lane.name and other.parallel and other.kind != "batch":
-            shipping = 0.0
             # steps that are fused with it move, too, without additional transfers
-            if executor == "process" and other.name == name:
-                shipping = _shipping(analysis, other)
-            analysis = _with_step(analysis, other.name, partial(replace, shipping=shipping))
-    return _with_lane(analysis, replace(lane, executor=executor))
+            sent = executor == "process" and other.name == name
+            analysis = _with_step(analysis, other.name, shipping=_shipping(analysis, other) if sent else 0.0)
+    return _with_lane(analysis, lane.name, executor=executor)
 
 
 def _shipping(analysis: Analysis, step: Step) -> float:
@@ -143,13 +128,6 @@ def _shipping(analysis: Analysis, step: Step) -> float:
 def _inline(analysis: Analysis, name: str) -> Analysis:
     """Return the figures with a lane's work moved to its consumer."""
     consumer = analysis.lane(name).consumer or LOOP
-    steps = tuple(
-        replace(step, lane=consumer, parallel=False, shipping=0.0) if step.lane == name else step
-        for step in analysis.steps
-    )
-    lanes = tuple(
-        replace(lane, consumer=consumer) if lane.consumer == name else lane
-        for lane in analysis.lanes
-        if lane.name != name
-    )
-    return replace(analysis, steps=steps, lanes=lanes)
+    steps = _with(analysis.steps, lambda step: step.lane == name, lane=consumer, parallel=False, shipping=0.0)
+    lanes = _with(analysis.lanes, lambda lane: lane.consumer == name, consumer=consumer)
+    return replace(analysis, steps=steps, lanes=tuple(lane for lane in lanes if lane.name != name))

@@ -10,7 +10,7 @@ from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
 from penstock.profiler.analysis.figures import Analysis, Step
-from penstock.profiler.analysis.model import bounds, cpu_seconds, fitted
+from penstock.profiler.analysis.model import bounds, cpu_share, fitted
 from penstock.profiler.analysis.prediction import later
 
 
@@ -18,6 +18,7 @@ def analysis_values(analysis: Analysis) -> dict[str, Any]:
     """Return numbers, strings, lists and dicts; times in seconds, unless the key states another unit."""
     found = bottleneck(analysis)
     fit = fitted(analysis)
+    then = later(analysis)
     limits = [] if not analysis.elements_per_second else bounds(analysis, fit)
     return {
         "seconds": analysis.seconds,
@@ -41,7 +42,7 @@ def analysis_values(analysis: Analysis) -> dict[str, Any]:
             if bound.per_second < float("inf")
         ],
         "bottleneck": asdict(found),
-        "second_epoch": _later(analysis),
+        "second_epoch": None if then is None else asdict(then) | {"ratio": _finite(then.ratio)},
         "advice": [
             {"sentence": each.sentence, "ratio": each.ratio, "what_if": _arguments(each.change)}
             for each in advice(analysis)
@@ -50,15 +51,11 @@ def analysis_values(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _later(analysis: Analysis) -> dict[str, Any] | None:
-    found = later(analysis)
-    if found is None:
-        return None
-    return asdict(found) | {"ratio": found.ratio if found.ratio < float("inf") else None}
+def _finite(ratio: float) -> float | None:
+    return ratio if ratio < float("inf") else None
 
 
 def _step(analysis: Analysis, step: Step) -> dict[str, Any]:
-    total = cpu_seconds(analysis)
     return {
         "name": step.name,
         "label": step.label,
@@ -71,11 +68,11 @@ def _step(analysis: Analysis, step: Step) -> dict[str, Any]:
         "elements_per_second": step.per_second,
         "elements_per_element": step.ratio,
         "failed": int(step.failures),
-        "cpu_us": (step.cpu + step.shipping) * 1e6,
+        "cpu_us": step.work * 1e6,
         "wall_us": step.wall * 1e6,
         "waiting_us": step.waiting * 1e6,
         "lock_us": step.held * 1e6,
-        "cpu_share": step.ratio * (step.cpu + step.shipping) / total if total else 0.0,
+        "cpu_share": cpu_share(analysis, step),
         "bytes": step.nbytes,
     }
 

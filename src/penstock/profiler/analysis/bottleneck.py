@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, seconds, size
-from penstock.profiler.analysis.model import Bound, bounds, cpu_seconds, fitted, lock_seconds, steps_in
+from penstock.profiler.analysis.model import Bound, bounds, cpu_share, fitted, lock_seconds, steps_in
 
 SLIGHTLY = 0.05  # share of waiting time of the loop from which the pipeline is the slower side
 _MOSTLY = 0.5
@@ -107,8 +107,8 @@ def _window(analysis: Analysis, lane: str) -> Bottleneck:
 
 
 def _cores(analysis: Analysis) -> Bottleneck:
-    most = max(analysis.steps, key=_cpu)
-    share = _cpu(most) / cpu_seconds(analysis)
+    most = max(analysis.steps, key=lambda step: step.ratio * step.work)
+    share = cpu_share(analysis, most)
     whose = "This machine's" if analysis.cpus != 1 else "This machine's only"
     used = f"{number(analysis.cpus)} cores are" if analysis.cpus != 1 else "core is"
     sentence = f"{whose} {used} used up; {named(most)} takes {percent(share)} of the work."
@@ -173,7 +173,3 @@ def _copying(analysis: Analysis, step: Step) -> str:
         return ""
     speed = f"{size(step.nbytes)} for each of its elements, at {size(step.nbytes / step.cpu)} a second"
     return f" It moves {speed}, about as fast as memory is copied: the time is spent on copying, not on computing."
-
-
-def _cpu(step: Step) -> float:
-    return step.ratio * (step.cpu + step.shipping)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,11 @@ def inner(analysis: Analysis, name: str) -> list[str]:
 
 _EXECUTORS = ("thread", "process", "inline")
 _PARALLEL = ("map", "batch", "interleave")
+_MAPPINGS = {  # arguments by step, with an example
+    "faster": "{'map#1': 2.0}",
+    "executor": "{'map#1': 'process'}",
+    "parallelism": "{'map#1': 8}",
+}
 _APART = "Predict them one at a time."
 
 
@@ -64,29 +69,23 @@ def check(change: Changes, analysis: Analysis) -> None:
     if isinstance(change.without, bytes) or not isinstance(change.without, Sequence):
         message = f"without must be a step's name, or several, got without={change.without!r}."
         raise InvalidTypeError(message, hint="Write without='map#1'.")
-    _check_mapping("faster", change.faster, "{'map#1': 2.0}")
-    _check_mapping("executor", change.executor, "{'map#1': 'process'}")
-    _check_mapping("parallelism", change.parallelism, "{'map#1': 8}")
-    cached = () if change.cached_after is None else (change.cached_after,)
-    for argument, names in (
-        ("cached_after", cached),
-        ("without", change.left_out),
-        ("faster", change.faster),
-        ("executor", change.executor),
-        ("parallelism", change.parallelism),
-    ):
+    named: dict[str, Iterable[str]] = {"without": change.left_out}
+    if change.cached_after is not None:
+        named = {"cached_after": (change.cached_after,), "without": change.left_out}
+    for argument, example in _MAPPINGS.items():
+        named[argument] = value = getattr(change, argument)
+        if not isinstance(value, Mapping):
+            message = f"{argument} must be a dict of step names, got {argument}={value!r} ({type(value).__name__})."
+            raise InvalidTypeError(message, hint=f"Write {argument}={example}.")
+    for argument, names in named.items():
         for name in names:
             _check_name(argument, name, analysis)
     if change.cores is not None:
-        check_number(
-            "cores", change.cores, "cores is the number of cores that the pipeline may use, such as 0.5 or 16."
-        )
+        hint = "cores is the number of cores that the pipeline may use, such as 0.5 or 16."
+        check_number("cores", change.cores, hint)
     for name, factor in change.faster.items():
-        check_number(
-            f"faster[{name!r}]",
-            factor,
-            "faster gives the new speed as a multiple of the measured one: 2.0 is half the time.",
-        )
+        hint = "faster gives the new speed as a multiple of the measured one: 2.0 is half the time."
+        check_number(f"faster[{name!r}]", factor, hint)
     if change.consumer_seconds is not None:
         hint = "consumer_seconds is the time of the loop per element (batch), such as 0.02."
         check_number("consumer_seconds", change.consumer_seconds, hint, zero=True)
@@ -100,10 +99,9 @@ def check(change: Changes, analysis: Analysis) -> None:
             raise InvalidArgumentError(f"executor[{name!r}] must be one of {known}, got {executor!r}.")
         _check_kind("executor", name, analysis, ("map",))
     if not isinstance(change.prefetch, bool):
-        message = (
-            f"prefetch must be True or False, got prefetch={change.prefetch!r} ({type(change.prefetch).__name__})."
-        )
-        raise InvalidTypeError(message, hint="Write prefetch=True for a prefetch(AUTOTUNE) at the end.")
+        got = f"prefetch={change.prefetch!r} ({type(change.prefetch).__name__})"
+        hint = "Write prefetch=True for a prefetch(AUTOTUNE) at the end."
+        raise InvalidTypeError(f"prefetch must be True or False, got {got}.", hint=hint)
     _check_together(change, analysis)
 
 
@@ -112,9 +110,7 @@ def _check_together(change: Changes, analysis: Analysis) -> None:
     reasons = dict.fromkeys(change.left_out, "without= removes it")
     reasons |= dict.fromkeys(kept, f"cached_after={change.cached_after!r} leaves no work for it")
     named = [("without", name) for name in change.left_out if name in kept]
-    named += [
-        (argument, name) for argument in ("faster", "executor", "parallelism") for name in getattr(change, argument)
-    ]
+    named += [(argument, name) for argument in _MAPPINGS for name in getattr(change, argument)]
     for argument, name in named:
         if name in reasons:
             raise InvalidArgumentError(f"{argument} names {name}, and {reasons[name]}.", hint=_APART)
@@ -122,12 +118,6 @@ def _check_together(change: Changes, analysis: Analysis) -> None:
         if executor == "inline" and name in change.parallelism:
             message = f"parallelism names {name}, but executor={{{name!r}: 'inline'}} means one call at a time."
             raise InvalidArgumentError(message, hint=_APART)
-
-
-def _check_mapping(argument: str, value: Any, example: str) -> None:
-    if not isinstance(value, Mapping):
-        message = f"{argument} must be a dict of step names, got {argument}={value!r} ({type(value).__name__})."
-        raise InvalidTypeError(message, hint=f"Write {argument}={example}.")
 
 
 def _check_name(argument: str, name: Any, analysis: Analysis) -> None:

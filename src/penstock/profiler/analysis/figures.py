@@ -50,6 +50,11 @@ class Step:
     changes_state: bool = False  # True if calls change outside state, so that parallel calls are not equal
 
     @property
+    def work(self) -> float:
+        """CPU seconds for one element of the step."""
+        return self.cpu + self.shipping
+
+    @property
     def seconds(self) -> float:
         """Thread seconds for one element of the data set, without delays by other threads."""
         return self.ratio * (self.cpu + self.waiting)
@@ -165,6 +170,15 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return at most `most` letters of a text.
+
+    >>> shortened("map(decode_and_resize)", 12)
+    'map(decode_…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
@@ -200,6 +214,13 @@ def workers(lane: LaneFigures) -> str:
     kind = "process" if lane.executor == "process" else "thread"
     plural = "" if lane.workers == 1 else "es" if kind == "process" else "s"
     return f"{lane.workers} {kind}{plural}"
+
+
+def runs_on(analysis: Analysis, step: Step) -> str:
+    """Return the threads or processes of a step in words."""
+    if step.lane == LOOP:
+        return "loop"
+    return workers(analysis.lane(step.lane)) if step.parallel else "1 thread"
 
 
 def waited_text(analysis: Analysis) -> str:

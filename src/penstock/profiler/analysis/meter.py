@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from operator import add, sub
 from typing import Any, NamedTuple
 
 from penstock.block.block import Block
@@ -44,8 +45,7 @@ class MeterKey(NamedTuple):
     step: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """The measurements under one key; times are in seconds, summed over threads."""
 
     calls: float = 0.0
@@ -56,15 +56,11 @@ class Cost:
     wall: float = 0.0
     cpu: float = 0.0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(a + b for a, b in zip(_fields(self), _fields(other), strict=True)))
+    def __add__(self, other: Cost) -> Cost:  # type: ignore[override]  # not the concatenation of two tuples
+        return Cost(*map(add, self, other))
 
     def __sub__(self, other: Cost) -> Cost:
-        return Cost(*(a - b for a, b in zip(_fields(self), _fields(other), strict=True)))
-
-
-def _fields(cost: Cost) -> tuple[float, ...]:
-    return cost.calls, cost.inputs, cost.elements, cost.failures, cost.nbytes, cost.wall, cost.cpu
+        return Cost(*map(sub, self, other))
 
 
 Costs = dict[MeterKey, Cost]
@@ -158,8 +154,10 @@ class Meter:
         if work is not None:
             work.pull = self.measured(work.pull, MeterKey(number, "pull"))
             work.run = self.measured(work.run, MeterKey(number, "run"))
+        transform: Any
         for index, transform in enumerate(_transforms(stage)):
-            self._watch(transform, MeterKey(number, "step", index))
+            transform.measured = True
+            transform.run = self.measured(transform.run, MeterKey(number, "step", index))
         return partial(self.measured, key=MeterKey(number, part), pulls=True)
 
     def _enter(self, number: int, lane: Lane) -> None:
@@ -176,10 +174,6 @@ class Meter:
         if number == id(node):
             self.nodes[number], self.opened_by[number] = node, opener
         return number
-
-    def _watch(self, transform: Any, key: MeterKey) -> None:
-        transform.measured = True
-        transform.run = self.measured(transform.run, key)
 
     def measured(
         self, call: Callable[..., Any], key: MeterKey, *, pulls: bool = False, record: Record | None = None

@@ -81,7 +81,13 @@ def _fit_beside(analysis: Analysis, loop: Bound) -> float:
 
 def cpu_seconds(analysis: Analysis) -> float:
     """Return the CPU time of one element of the data set, in this process and its workers."""
-    return analysis.handing + sum(step.ratio * (step.cpu + step.shipping) for step in analysis.steps)
+    return analysis.handing + sum(step.ratio * step.work for step in analysis.steps)
+
+
+def cpu_share(analysis: Analysis, step: Step) -> float:
+    """Return the share of a step in the CPU time."""
+    total = cpu_seconds(analysis)
+    return step.ratio * step.work / total if total else 0.0
 
 
 def lock_seconds(analysis: Analysis) -> float:

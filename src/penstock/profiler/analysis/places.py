@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from penstock.plan.fused import FusedMap, MapAndBatch, has_workers
 from penstock.plan.inputs import Scan
-from penstock.plan.node import Node
+from penstock.plan.node import Node, inputs_first
 from penstock.plan.ops import Prefetch
 from penstock.rewrite.driver import Rewritten, outcomes
 
@@ -43,7 +43,7 @@ def places(plan: Node) -> list[Place]:
     found: list[Place] = []
     numbers: Counter[str] = Counter()
     last: dict[int, str] = {}  # by node: the name of its step nearest to the consumer
-    for node in from_source(plan):
+    for node in inputs_first(plan):
         inputs = tuple(last[id(below)] for below in node.inputs)
         if isinstance(node, Prefetch) and has_workers(node.input):
             last[id(node)] = inputs[0]
@@ -69,25 +69,11 @@ def as_written(plan: Node, record: Sequence[Rewritten]) -> AsWritten:
     """Return the steps of a plan as the user wrote it, the source first, and the `record` of its rewrites."""
     numbers: dict[int, str] = {}
     steps = []
-    for index, node in enumerate(from_source(plan)):
+    for index, node in enumerate(inputs_first(plan)):
         numbers[id(node)] = name = str(index)
         inputs = [numbers[id(below)] for below in node.inputs]
         steps.append({"name": name, "label": node.label, "where": node.where, "inputs": inputs})
     return AsWritten(steps=steps, rewrites=[(each.rule, each.before, each.after) for each in outcomes(record)])
-
-
-def from_source(plan: Node) -> Iterator[Node]:
-    """Yield inputs before the nodes that read them; each node once."""
-    seen: set[int] = set()
-    waiting = [(plan, False)]
-    while waiting:
-        node, again = waiting.pop()
-        if again:
-            yield node
-        elif id(node) not in seen:
-            seen.add(id(node))
-            waiting.append((node, True))
-            waiting += [(below, False) for below in reversed(node.inputs)]
 
 
 def steps_of(node: Node) -> tuple[Node, ...]:

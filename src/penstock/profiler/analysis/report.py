@@ -14,12 +14,13 @@ from penstock.profiler.analysis.figures import (
     named,
     number,
     rate_text,
+    runs_on,
     seconds,
+    shortened,
     size,
     waited_text,
-    workers,
 )
-from penstock.profiler.analysis.model import cpu_seconds, fitted
+from penstock.profiler.analysis.model import cpu_seconds, cpu_share, fitted
 from penstock.profiler.analysis.prediction import later
 
 WIDTH = 100
@@ -83,13 +84,12 @@ def _head(analysis: Analysis) -> str:
 def _table(analysis: Analysis) -> str:
     rows = [_row("step", [title for title, _ in _COLUMNS])]
     rows.append(_row("(the loop)", _loop_cells(analysis)))
-    total = cpu_seconds(analysis)
     seen = {LOOP}
     for step in reversed(analysis.steps):
         lane = analysis.lane(step.lane)
         first = lane.name not in seen
         seen.add(lane.name)
-        rows.append(_row(_first(step), _cells(analysis, step, lane, total, first=first)))
+        rows.append(_row(_first(step), _cells(analysis, step, lane, first=first)))
     return "\n".join(rows)
 
 
@@ -98,7 +98,7 @@ def _first(step: Step) -> str:
     text = named(step)
     if "/" in step.name:
         text = "  " + text.partition("/")[2]
-    return text if len(text) <= _FIRST else text[: _FIRST - 1] + "…"
+    return shortened(text, _FIRST)
 
 
 def _row(first: str, cells: list[str]) -> str:
@@ -114,21 +114,15 @@ def _loop_cells(analysis: Analysis) -> list[str]:
     return ["loop", number(analysis.elements_per_second), _micro(analysis.handing), "", share, "", "", "", ""]
 
 
-def _cells(analysis: Analysis, step: Step, lane: LaneFigures, total: float, *, first: bool) -> list[str]:
-    if lane.name == LOOP:
-        runs_on = "loop"
-    else:
-        runs_on = workers(lane) if step.parallel else "1 thread"
-    work = step.cpu + step.shipping
+def _cells(analysis: Analysis, step: Step, lane: LaneFigures, *, first: bool) -> list[str]:
     waited = sum(other.starved for other in analysis.lanes if other.consumer == lane.name)
     fed = any(other.consumer == lane.name for other in analysis.lanes)
-    ran = bool(step.elements)
     return [
-        runs_on if ran else "(idle)",
+        runs_on(analysis, step) if step.elements else "(idle)",
         number(step.per_second),
-        _micro(work),
+        _micro(step.work),
         _micro(step.wall),
-        _share(step.ratio * work / total) if total else "",
+        _share(cpu_share(analysis, step)) if cpu_seconds(analysis) else "",
         _share(step.held / step.cpu) if step.cpu and analysis.lock else "",
         _share(min(waited, 1.0)) if first and fed else "",
         _share(lane.full) if first and lane.window is not None else "",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from penstock.options import Options
 from penstock.plan.node import Node
@@ -16,7 +20,8 @@ from penstock.profiler.analysis.alone import isolated
 from penstock.profiler.analysis.meter import NOTHING, Costs, Enough, Meter, MeterKey
 from penstock.runtime.autotune.figures import Flow, Knobs
 from penstock.runtime.lane import Lane
-from penstock.runtime.run import Iterator, Run, RunSettings
+from penstock.runtime.run import Iterator as RunIterator
+from penstock.runtime.run import Run, RunSettings
 
 _PERIOD = 0.01  # seconds between two samples
 
@@ -53,53 +58,38 @@ class LaneSamples:
         return [each for each in seen if (each[0].parallelism, each[0].executor) == most][-1]
 
 
-class Watch:
-    """Samples `lanes` (by node) during a `with` block, requests marks, and calls `over` at the end of its time."""
+@contextmanager
+def _watched(
+    lanes: dict[int, Lane], seconds: float, mark: Callable[[], None], over: Callable[[], None]
+) -> Iterator[dict[int, LaneSamples]]:
+    """Sample `lanes` (by node) while the block runs. Request marks, and call `over` at the end of the time."""
+    looks: dict[int, LaneSamples] = {}
+    left = threading.Event()
 
-    def __init__(
-        self,
-        lanes: dict[int, Lane],
-        seconds: float,
-        mark_seconds: float,
-        mark: Callable[[], None],
-        over: Callable[[], None],
-    ) -> None:
-        self.looks: dict[int, LaneSamples] = {}
-        self._lanes = lanes
-        self._seconds = seconds
-        self._mark_seconds = mark_seconds
-        self._mark = mark
-        self._over = over
-        self._left = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="penstock-watch", daemon=True)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._left.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        try:
-            self._look_around()
-        finally:
-            if not self._left.is_set():
-                self._over()
-
-    def _look_around(self) -> None:
+    def look() -> None:
         began = time.perf_counter()
         marked = 0.0
-        while not self._left.wait(_PERIOD):
-            elapsed = time.perf_counter() - began
-            if elapsed >= self._seconds:
-                return
-            if elapsed >= marked + self._mark_seconds:
-                marked = elapsed
-                self._mark()
-            for node, lane in list(self._lanes.items()):
-                self.looks.setdefault(node, LaneSamples()).again(lane)
+        try:
+            while not left.wait(_PERIOD):
+                elapsed = time.perf_counter() - began
+                if elapsed >= seconds:
+                    return
+                if elapsed >= marked + seconds / _MARKS:
+                    marked = elapsed
+                    mark()
+                for node, lane in list(lanes.items()):
+                    looks.setdefault(node, LaneSamples()).again(lane)
+        finally:
+            if not left.is_set():
+                over()
+
+    thread = threading.Thread(target=look, name="penstock-watch", daemon=True)
+    thread.start()
+    try:
+        yield looks
+    finally:
+        left.set()
+        thread.join()
 
 
 _MIDDLE, _LATE = 0.5, 0.8
@@ -171,13 +161,13 @@ def together(
         for run in runs[-1:]:
             run.scope.abort()
 
-    watch = Watch(meter.lanes, seconds, seconds / _MARKS, loop.ask_for_mark, over)
+    looks: dict[int, LaneSamples] = {}
     try:
-        with watch:
+        with _watched(meter.lanes, seconds, loop.ask_for_mark, over) as looks:
             for epoch in count() if most_passes is None else range(most_passes):
                 with isolated(plan, options) as copy:
                     meter.begin(copy)
-                    iterator = Iterator(copy, options, epoch, RunSettings(dataset=dataset, meter=meter))
+                    iterator = RunIterator(copy, options, epoch, RunSettings(dataset=dataset, meter=meter))
                     assert iterator._run is not None
                     runs[:] = [iterator._run]
                     with iterator:
@@ -187,13 +177,13 @@ def together(
     except Enough:
         pass
     last = loop.mark()
-    first = _first(loop.marks, last, max((look.turned() for look in watch.looks.values()), default=0.0))
+    first = _first(loop.marks, last, max((look.turned() for look in looks.values()), default=0.0))
     return Together(
         meter,
         begin=first,
         end=last,
         costs=_since(first.costs, last.costs),
-        looks=watch.looks,
+        looks=looks,
         passes=loop.passes,
         epoch=loop.epoch,
         first_failure=loop.first_failure,
@@ -221,23 +211,9 @@ def _since(before: Costs, after: Costs) -> Costs:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _LoopClocks:
-    """Seconds of wall time, and of CPU time of this thread and of this process."""
-
-    wall: float = 0.0
-    thread: float = 0.0
-    process: float = 0.0
-
-    @classmethod
-    def now(cls) -> _LoopClocks:
-        return cls(time.perf_counter(), time.thread_time(), time.process_time())
-
-    def __add__(self, other: _LoopClocks) -> _LoopClocks:
-        return _LoopClocks(self.wall + other.wall, self.thread + other.thread, self.process + other.process)
-
-    def __sub__(self, other: _LoopClocks) -> _LoopClocks:
-        return _LoopClocks(self.wall - other.wall, self.thread - other.thread, self.process - other.process)
+def _clocks() -> NDArray[np.float64]:
+    """Return the seconds of wall time, of CPU time of this thread, and of CPU time of this process."""
+    return np.array((time.perf_counter(), time.thread_time(), time.process_time()))
 
 
 class _Loop:
@@ -253,8 +229,8 @@ class _Loop:
         self._asked = False
         self.passes = 0
         self.epoch: int | None = None
-        self._between = _LoopClocks()
-        self._left: _LoopClocks | None = None  # time at which the latest iteration ended
+        self._between = np.zeros(3)  # of `_clocks`, between iterations
+        self._left: NDArray[np.float64] | None = None  # `_clocks` at the end of the latest iteration
         self.marks = [self.mark()]
 
     def ask_for_mark(self) -> None:
@@ -263,34 +239,35 @@ class _Loop:
     def mark(self) -> RunProgress:
         now = time.thread_time()
         loop = now - self._meter.cpu_of_this_thread() - self._marking
-        between = self._between if self._left is None else self._between + (_LoopClocks.now() - self._left)
+        between = self._between if self._left is None else self._between + (_clocks() - self._left)
+        wall, thread, process = between.tolist()
         found = RunProgress(
             time.perf_counter(),
             self._meter.costs(),
             self._meter.flows(),
             self.taken,
             self._failures,
-            loop - between.thread,
-            time.process_time() + self._meter.away() - between.process,
-            between.wall,
+            loop - thread,
+            time.process_time() + self._meter.away() - process,
+            wall,
         )
         self._marking += time.thread_time() - now
         return found
 
-    def take(self, iterator: Iterator) -> bool:
+    def take(self, iterator: RunIterator) -> bool:
         """Run a whole iteration, or as much as time allows; return True if an element came."""
         if self._left is not None:
-            self._between += _LoopClocks.now() - self._left
+            self._between += _clocks() - self._left
             self._left = None
         before = self.taken - self._failures
         self._take(iterator)
-        self._left = _LoopClocks.now()
+        self._left = _clocks()
         if not self._meter.stopped:
             self.passes += 1
             self.epoch = self.taken if self.epoch is None else self.epoch
         return self.taken - self._failures > before
 
-    def _take(self, iterator: Iterator) -> None:
+    def _take(self, iterator: RunIterator) -> None:
         while True:
             try:
                 for _ in iterator:

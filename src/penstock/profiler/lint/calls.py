@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from penstock.plan import ops
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node, function_name
-from penstock.plan.ops import (
-    Batch,
-    Enumerate,
-    Filter,
-    FlatMap,
-    Interleave,
-    Map,
-    Prefetch,
-    Repeat,
-    Shard,
-    Shuffle,
-    Skip,
-    Take,
-)
 from penstock.plan.storing import Snapshot
 
 
@@ -32,30 +19,30 @@ def calls(nodes: Iterable[Node]) -> str:
 def call(node: Node) -> str:
     """Return one step as a call."""
     match node:
-        case Map() | FlatMap():
+        case ops.Map() | ops.FlatMap():
             return f".{node.name}({_function(node.function)}{_options(node)})"
-        case Filter():
+        case ops.Filter():
             return f".filter({_function(node.predicate)})"
-        case Batch():
+        case ops.Batch():
             drop = ", drop_remainder=True" if node.drop_remainder else ""
             return f".batch({node.batch_size}{drop}{_options(node)})"
-        case Shuffle() | GlobalShuffle():
-            buffer = _number(node.buffer_size) if isinstance(node, Shuffle) else "ps.ALL"
+        case ops.Shuffle() | GlobalShuffle():
+            buffer = _number(node.buffer_size) if isinstance(node, ops.Shuffle) else "ps.ALL"
             seed = "" if node.seed is None else f", seed={node.seed}"
             again = "" if node.reshuffle_each_iteration else ", reshuffle_each_iteration=False"
             return f".shuffle({buffer}{seed}{again})"
-        case Interleave():
+        case ops.Interleave():
             block = "" if node.block_length == 1 else f", block_length={node.block_length}"
             return f".interleave({_function(node.function)}, cycle_length={node.cycle_length}{block}{_options(node)})"
-        case Repeat():
+        case ops.Repeat():
             return f".repeat({'' if node.count < 0 else node.count})"
-        case Take() | Skip():
+        case ops.Take() | ops.Skip():
             return f".{node.name}({node.count})"
-        case Shard():
+        case ops.Shard():
             return f".shard({node.num_shards}, {node.index})"
-        case Enumerate():
+        case ops.Enumerate():
             return f".enumerate({node.start or ''})"
-        case Prefetch():
+        case ops.Prefetch():
             return f".prefetch({_number(node.buffer_size)})"
         case Snapshot():
             return f".{node.name}({node.path!r})"

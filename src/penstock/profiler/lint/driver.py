@@ -42,7 +42,6 @@ CHECKS: dict[str, tuple[Check, ...]] = {  # by the subject of their advice, the 
         order.late_skip,
         order.late_filter,
         parallel.idle_prefetch,
-        parallel.narrow_prefetch,
         parallel.no_prefetch,
     ),
 }

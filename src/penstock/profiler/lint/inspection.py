@@ -58,21 +58,29 @@ def _places(node: Node, above: tuple[Node, ...], kind: type[Kind]) -> Iterator[t
         waiting += [(part, (node, *above)) for part in reversed(node.inputs)]
 
 
-def below(node: Node) -> Iterator[Node]:
-    """Yield the steps before a node, the nearest first, down to a source or a step with several inputs."""
+def below(node: Node, through: tuple[type[Node], ...] = (Node,)) -> Iterator[Node]:
+    """Yield the steps before a node, the nearest first, down to a source or a step with several inputs.
+
+    A step of a kind that is not in `through` is the last one.
+    """
     while isinstance(node, UnaryNode):
         node = node.input
         yield node
+        if not isinstance(node, through):
+            return
 
 
 def between(top: Node, bottom: Node) -> list[Node]:
-    """Return the steps above `bottom` and below `top`, the one nearest to the source first."""
+    """Return the steps above `bottom` and below `top`, the one nearest to the source first.
+
+    There are none if `bottom` is an input of a step with several inputs, or below one.
+    """
     found: list[Node] = []
     for node in below(top):
         if node is bottom:
-            break
+            return found[::-1]
         found.append(node)
-    return found[::-1]
+    return []
 
 
 _FRAME = 16  # bytes around the payload of a record

@@ -4,70 +4,57 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from penstock.errors import optional_package
 from penstock.profiler.live.snapshot import snapshot, want
 
 _FRESH = 0.5  # seconds for which a snapshot is reused: a scrape reads all metrics at once
-Labels = dict[str, str]
-Values = Iterable[tuple[Labels, float]]
+_OF_STEPS = "penstock_step_"
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric. `counter` is True if it only grows while its plan is observed; otherwise it is a gauge."""
+class Metric(NamedTuple):
+    """A metric: the value `key` of each pipeline, or of each step.
+
+    `counter` is True if it only grows while its plan is observed; otherwise it is a gauge.
+    """
 
     name: str
     text: str
     unit: str
     counter: bool
-    of: Callable[[dict[str, Any]], Values]
+    key: str
 
+    @property
+    def labels(self) -> list[str]:
+        """Names of the labels."""
+        return ["pipeline", "defined_at", *(["step"] if self.name.startswith(_OF_STEPS) else [])]
 
-def _pipelines(key: str) -> Callable[[dict[str, Any]], Values]:
-    def values(told: dict[str, Any]) -> Values:
-        return [(_labels(each), float(each[key])) for each in told["pipelines"]]
-
-    return values
-
-
-def _steps(key: str) -> Callable[[dict[str, Any]], Values]:
-    def values(told: dict[str, Any]) -> Values:
-        return [
-            (_labels(each) | {"step": row["name"]}, float(row[key]))
-            for each in told["pipelines"]
-            for row in each["rows"]
-            if row[key] is not None
-        ]
-
-    return values
-
-
-def _labels(each: dict[str, Any]) -> Labels:
-    return {"pipeline": each["name"], "defined_at": each["defined_at"]}
+    def of(self, told: dict[str, Any]) -> Iterator[tuple[dict[str, str], float]]:
+        """Yield labels and values of a snapshot."""
+        for each in told["pipelines"]:
+            labels = {"pipeline": each["name"], "defined_at": each["defined_at"]}
+            if self.name.startswith(_OF_STEPS):
+                for row in each["rows"]:
+                    if row[self.key] is not None:
+                        yield labels | {"step": row["name"]}, float(row[self.key])
+            else:
+                yield labels, float(each[self.key])
 
 
 METRICS = (
-    Metric("penstock_elements", "Elements (batches) that the loop received.", "", True, _pipelines("elements")),
-    Metric("penstock_waited_seconds", "Time that the loop waited for data.", "s", True, _pipelines("waited")),
-    Metric(
-        "penstock_waited_share",
-        "Share of the last seconds that the loop waited.",
-        "1",
-        False,
-        _pipelines("waited_share"),
-    ),
-    Metric("penstock_passes", "Iterations started.", "", True, _pipelines("passes")),
-    Metric("penstock_running", "1 while an iteration runs.", "", False, _pipelines("running")),
-    Metric("penstock_step_elements", "Elements that a step yielded.", "", True, _steps("elements")),
-    Metric("penstock_step_failures", "Elements of a step that failed.", "", True, _steps("failed")),
-    Metric("penstock_step_cpu_seconds", "CPU time of a step.", "s", True, _steps("cpu_seconds")),
-    Metric("penstock_step_held_bytes", "Bytes in a step's buffers.", "By", False, _steps("held")),
-    Metric("penstock_step_room_bytes", "Bytes that a step may compute ahead.", "By", False, _steps("room")),
-    Metric("penstock_step_bottleneck", "1 for the bottleneck step.", "", False, _steps("bottleneck")),
+    Metric("penstock_elements", "Elements (batches) that the loop received.", "", True, "elements"),
+    Metric("penstock_waited_seconds", "Time that the loop waited for data.", "s", True, "waited"),
+    Metric("penstock_waited_share", "Share of the last seconds that the loop waited.", "1", False, "waited_share"),
+    Metric("penstock_passes", "Iterations started.", "", True, "passes"),
+    Metric("penstock_running", "1 while an iteration runs.", "", False, "running"),
+    Metric("penstock_step_elements", "Elements that a step yielded.", "", True, "elements"),
+    Metric("penstock_step_failures", "Elements of a step that failed.", "", True, "failed"),
+    Metric("penstock_step_cpu_seconds", "CPU time of a step.", "s", True, "cpu_seconds"),
+    Metric("penstock_step_held_bytes", "Bytes in a step's buffers.", "By", False, "held"),
+    Metric("penstock_step_room_bytes", "Bytes that a step may compute ahead.", "By", False, "room"),
+    Metric("penstock_step_bottleneck", "1 for the bottleneck step.", "", False, "bottleneck"),
 )
 
 
@@ -123,15 +110,12 @@ class _Collector:
         for metric in METRICS:
             family = self._family(metric)
             for labels, value in metric.of(told):
-                family.add_metric([labels[name] for name in self._names(metric)], value)
+                family.add_metric([labels[name] for name in metric.labels], value)
             yield family
 
     def _family(self, metric: Metric) -> Any:
         kind = self._core.CounterMetricFamily if metric.counter else self._core.GaugeMetricFamily
-        return kind(metric.name, metric.text, labels=self._names(metric))
-
-    def _names(self, metric: Metric) -> list[str]:
-        return ["pipeline", "defined_at", *(["step"] if metric.name.startswith("penstock_step_") else [])]
+        return kind(metric.name, metric.text, labels=metric.labels)
 
 
 def opentelemetry_meters(meter_provider: Any = None) -> Any:

@@ -35,7 +35,7 @@ class Progress(Generic[T]):
         clock = time.perf_counter
         self.count, self.waited = 0, 0.0
         elements = iter(self._data)
-        shown = _shown(self, self._bar)
+        shown = _SHOWN[self._bar](self)
         try:
             asked = clock()
             for element in elements:
@@ -246,6 +246,4 @@ class _Tqdm(_Shown):
         self._made.close()
 
 
-def _shown(of: Progress[Any], bar: str) -> _Shown:
-    ways: dict[str, type[_Shown]] = {"rich": _Rich, "tqdm": _Tqdm, "lines": _Lines, "line": _Line, "off": _Shown}
-    return ways[bar](of)
+_SHOWN: dict[str, type[_Shown]] = {"rich": _Rich, "tqdm": _Tqdm, "lines": _Lines, "line": _Line, "off": _Shown}

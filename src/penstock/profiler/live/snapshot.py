@@ -18,14 +18,15 @@ from typing import Any
 
 from penstock.forked import in_child, new_lock
 from penstock.plan.node import Node, short_location
-from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, workers
-from penstock.profiler.analysis.model import cpu_seconds
+from penstock.profiler.analysis.figures import Analysis, Step, named, runs_on
+from penstock.profiler.analysis.model import cpu_share
 from penstock.profiler.memory import memory_report
-from penstock.profiler.recording.observing import MOST_PIPELINES, Observing, all_on, resident, switch_off, switch_on
+from penstock.profiler.recording.observing import MOST_PIPELINES, Observing, observed, switch_off, switch_on
 from penstock.profiler.recording.pipeline import Pipeline
 from penstock.profiler.recording.sampler import Sampler
 from penstock.profiler.verdict import verdict
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
+from penstock.runtime.machine.malloc import most_resident, resident
 
 _LOOK = 0.04  # seconds between two samples of all threads
 _MARK = 1.0  # seconds between two progress marks
@@ -103,11 +104,6 @@ def no_longer() -> None:
             _live = None
 
 
-def observed() -> list[Observing]:
-    """Return all observers of iterations. A recorded run sees those that began during the recording."""
-    return all_on()
-
-
 @in_child
 def _forget() -> None:
     global _users, _live
@@ -135,7 +131,7 @@ def snapshot(plan: Node | None = None) -> dict[str, Any]:
         "program": _printable(" ".join(sys.argv))[:200] or "python",
         "at": time.time(),
         "cpus": float(granted_cpus()),
-        "memory": resident(),
+        "memory": resident() or most_resident(),
         "memory_granted": granted_memory(),
         "pipelines": told,
     }
@@ -144,7 +140,7 @@ def snapshot(plan: Node | None = None) -> dict[str, Any]:
 def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
     analysis, waits = pipeline.recent()
     start = None if pipeline.start is None else asdict(pipeline.start)
-    found = verdict({"waits": asdict(waits), "start": start, "analysis": asdict(analysis)})
+    found = verdict(analysis, asdict(waits), start)
     totals = pipeline.totals()
     now = pipeline.loop.waits_now()
     held = _held(pipeline)
@@ -197,8 +193,6 @@ def _row(
     own = [each for each in analysis.lanes if each.name in (step.name, f"{step.name} inputs")]
     inputs = [each for each in analysis.lanes if each.consumer == lane.name]
     first = next(each for each in reversed(analysis.steps) if each.lane == step.lane).name == step.name
-    work = step.cpu + step.shipping
-    total = cpu_seconds(analysis)
     whole = next((each for each in totals.steps if each.name == step.name), step)
     window = own[0].window if own else None
     bounded = window is not None and window < 1 << 62
@@ -208,12 +202,12 @@ def _row(
         "label": _printable(named(step)),
         "where": _printable(short_location(step.where) or ""),
         "prefix": prefix,
-        "runs_on": "loop" if lane.name == LOOP else workers(lane) if step.parallel else "1 thread",
+        "runs_on": runs_on(analysis, step),
         "per_second": step.per_second,
-        "cpu_us": work * 1e6,
+        "cpu_us": step.work * 1e6,
         "waiting_us": step.waiting * 1e6,
-        "cores": step.per_second * work,
-        "cpu_share": step.ratio * work / total if total else 0.0,
+        "cores": step.per_second * step.work,
+        "cpu_share": cpu_share(analysis, step),
         "waits": min(sum(each.starved for each in inputs), 1.0) if first and inputs else None,
         "full": own[0].full if own else None,
         "held": buffered,
@@ -221,7 +215,7 @@ def _row(
         "fill": min(buffered / window, 1.0) if bounded and window else None,
         "bottleneck": step.name == bottleneck,
         "elements": whole.elements,
-        "cpu_seconds": whole.elements * (whole.cpu + whole.shipping),
+        "cpu_seconds": whole.elements * whole.work,
         "failed": whole.failures,
     }
 

@@ -5,7 +5,7 @@ The choice depends on nothing but these figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.hints import size_text
@@ -82,11 +82,14 @@ def choose(spots: Sequence[Spot], room: Room, epochs: int) -> Choice:
     'memory:map#1'
     """
     whole = max((spot.seconds for spot in spots), default=0.0)
-    found = [
-        Choice(spot, kind.name, spot.seconds - spot.nbytes * kind.reading)
-        for kind, spot in _allowed(spots, room)
-        if spot.nbytes is not None and _pays(spot.seconds, spot.nbytes, kind, epochs, whole)
-    ]
+    found = []
+    for kind, limit in zip(_KINDS, (room.memory, room.disk), strict=True):
+        for spot in spots:
+            if limit is None or spot.why_not is not None or spot.nbytes is None or spot.nbytes > limit:
+                continue
+            saved = spot.seconds - spot.nbytes * kind.reading
+            if saved >= max(_LEAST, _LEAST_SHARE * whole) and saved * epochs > spot.nbytes * kind.writing:
+                found.append(Choice(spot, kind.name, saved))
     if not found:
         return Choice(None, reason=_why_none(spots, room, epochs, whole))
     most = max(choice.saved for choice in found)
@@ -96,19 +99,6 @@ def choose(spots: Sequence[Spot], room: Room, epochs: int) -> Choice:
 def _order(choice: Choice) -> tuple[bool, float, float]:
     assert choice.spot is not None
     return choice.kind == "disk", choice.spot.nbytes or 0.0, -choice.saved
-
-
-def _allowed(spots: Sequence[Spot], room: Room) -> Iterator[tuple[_CacheKind, Spot]]:
-    for kind in _KINDS:
-        limit = room.memory if kind.name == "memory" else room.disk
-        for spot in spots:
-            if limit is not None and spot.why_not is None and spot.nbytes is not None and spot.nbytes <= limit:
-                yield kind, spot
-
-
-def _pays(seconds: float, nbytes: float, kind: _CacheKind, epochs: int, whole: float) -> bool:
-    saved = seconds - nbytes * kind.reading
-    return saved >= max(_LEAST, _LEAST_SHARE * whole) and saved * epochs > nbytes * kind.writing
 
 
 def _why_none(spots: Sequence[Spot], room: Room, epochs: int, whole: float) -> str:

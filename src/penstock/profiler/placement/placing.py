@@ -10,7 +10,7 @@ from penstock.forked import new_lock
 from penstock.options import Options
 from penstock.physical.lower import StageObserver
 from penstock.plan.fingerprint import fingerprint
-from penstock.plan.node import INFINITE_CARDINALITY, Node
+from penstock.plan.node import INFINITE_CARDINALITY, Node, rebuilt
 from penstock.plan.storing import Cache, DiskCache
 from penstock.profiler.analysis.meter import Meter
 from penstock.profiler.analysis.places import Place, places
@@ -106,7 +106,7 @@ class Placing:
         if place is None or found is None:
             return self._plan, None
         cache = self._cache(place, found)
-        return _with(self._plan, found.step, cache), cache
+        return rebuilt(self._plan, lambda node: cache if node is found.step else None), cache
 
     def _cache(self, place: str, found: Place) -> Node:
         if place.startswith("disk:"):
@@ -189,12 +189,3 @@ class RunObserver:
 
     def ended(self) -> None:
         self._placing.ended(self._running, self._meter)
-
-
-def _with(node: Node, target: Node, cache: Node) -> Node:
-    """Return the same plan with a cache above the target."""
-    if node is target:
-        return cache
-    inputs = tuple(_with(below, target, cache) for below in node.inputs)
-    same = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
-    return node if same else node.with_inputs(inputs)

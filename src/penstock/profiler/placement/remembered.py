@@ -9,8 +9,6 @@ turns this off.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import shutil
 import weakref
@@ -20,18 +18,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.forked import new_lock
-from penstock.options import Options, environment
+from penstock.options import Options
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Meter, MeterKey
 from penstock.profiler.analysis.places import Place, steps_of
 from penstock.profiler.placement.choose import Spot
-from penstock.runtime.autotune.remembered import cache_folder, machine_key, write_small
+from penstock.runtime.autotune.remembered import (
+    DAMAGED,
+    cache_folder,
+    machine_key,
+    read_small,
+    small_file,
+    write_small,
+)
 from penstock.store.entry import kept_below, make_room, size_of
 from penstock.store.lock import Lock, use
-
-_FORMAT = 1
-_MOST = 1 << 18  # bytes of a file
 
 Figures = Mapping[str, tuple[float, float | None]]  # by step: seconds per iteration, bytes
 
@@ -39,16 +41,14 @@ Figures = Mapping[str, tuple[float, float | None]]  # by step: seconds per itera
 def recall(key: str) -> tuple[int, Figures]:
     """Return the number of complete iterations and the figures of the first one; (0, {}) if they are unknown."""
     path = _path(key)
+    if path is None:
+        return 0, {}
     try:
-        if path is None:
-            return 0, {}
-        with path.open("rb") as file:
-            found = json.loads(file.read(_MOST + 1))
-        body = found["body"]
-        if found["format"] != _FORMAT or found["check"] != _check(body) or body["key"] != _whole(key):
+        body = read_small(path)
+        if body["key"] != _whole(key):
             return 0, {}
         return body["epochs"], {name: (seconds, nbytes) for name, (seconds, nbytes) in body["steps"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except DAMAGED:
         return 0, {}
 
 
@@ -57,13 +57,7 @@ def remember(key: str, epochs: int, spots: Sequence[Spot]) -> None:
     path = _path(key)
     steps = {spot.name: (spot.seconds, spot.nbytes) for spot in spots}
     if path is not None and all(math.isfinite(value or 0.0) for pair in steps.values() for value in pair):
-        body = {"key": _whole(key), "epochs": epochs, "steps": steps}
-        write_small(path, json.dumps({"format": _FORMAT, "check": _check(body), "body": body}))
-
-
-def _check(body: Any) -> str:
-    """Return a digest of the content, which detects truncated and edited files."""
-    return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
+        write_small(path, {"key": _whole(key), "epochs": epochs, "steps": steps})
 
 
 def _whole(key: str) -> str:
@@ -71,10 +65,7 @@ def _whole(key: str) -> str:
 
 
 def _path(key: str) -> Path | None:
-    """Return the file of a plan on this machine, or None if nothing may be stored."""
-    folder = None if environment("REMEMBER") == "0" else cache_folder("placement")
-    name = hashlib.blake2b(_whole(key).encode(), digest_size=16).hexdigest()
-    return None if folder is None else folder / f"{name}.json"
+    return small_file("placement", _whole(key))
 
 
 class StepCost(NamedTuple):
@@ -108,17 +99,12 @@ def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> StepCost:
     seconds, given = own.cpu, own
     if index == len(steps_of(node)) - 1:
         around = {key.part: cost for key, cost in costs.items() if key.node == id(node) and key.part != "step"}
-        away = not own.calls and any(step_has_function(step) for step in steps_of(node))
+        away = not own.calls and any(hasattr(step, "function") or hasattr(step, "predicate") for step in steps_of(node))
         seconds += sum(cost.wall if away and part == "run" else cost.cpu for part, cost in around.items())
         seconds += sum(cost.cpu for cost in _inside(costs, meter, node))
         if not own.calls:
             given = around.get("take", around.get("next", own))
     return StepCost(seconds, given.nbytes / given.elements if given.elements else 0.0, given.elements, given.failures)
-
-
-def step_has_function(step: Node) -> bool:
-    """Return True if a user's function is called for its elements, possibly in a worker process."""
-    return hasattr(step, "function") or hasattr(step, "predicate")
 
 
 def _inside(costs: Costs, meter: Meter, node: Node) -> Iterator[Cost]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from penstock.forked import in_child, new_lock
@@ -203,7 +201,8 @@ def switch_off(observing: Observing) -> None:
     _choose()
 
 
-def all_on() -> list[Observing]:
+def observed() -> list[Observing]:
+    """Return all observers of iterations. A recorded run sees those that began during the recording."""
     return list(_on)
 
 
@@ -224,11 +223,3 @@ def _forget() -> None:
         each.goes_on = False
     _on.clear()
     _choose()
-
-
-def resident() -> int:
-    """Return the resident memory of this process in bytes."""
-    try:
-        return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

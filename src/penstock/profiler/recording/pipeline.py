@@ -208,7 +208,7 @@ class Pipeline:
         probe = LockProbe([])
         for key, cost in together.costs.items():
             waited = 0.0 if key.part == "take" else self.looks.waiting(key, cost.wall, cost.cpu)
-            costs[key] = replace(cost, wall=cost.cpu + waited)
+            costs[key] = cost._replace(wall=cost.cpu + waited)
             if key in held:  # as a share of its work; a probe counts outside waiting as time, too
                 probe.asked[key] = round(1e9 * (cost.cpu + waited))
                 probe.waited[key] = round(1e9 * cost.cpu * held[key])

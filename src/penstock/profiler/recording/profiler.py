@@ -19,10 +19,11 @@ from typing import Any
 
 from penstock.errors import FailedPreconditionError
 from penstock.profiler.analysis.figures import Step
-from penstock.profiler.recording.observing import Observing, recording_is_on, resident, switch_off, switch_on
+from penstock.profiler.recording.observing import Observing, recording_is_on, switch_off, switch_on
 from penstock.profiler.recording.sampler import Sampler
 from penstock.profiler.recording.store import Store
 from penstock.runtime import profiled
+from penstock.runtime.machine.malloc import most_resident, resident
 
 _LOOK, _LATER_LOOK = 0.05, 0.2  # seconds between two samples of all threads; each sample takes the GIL
 _EARLY = 30.0  # seconds with more frequent samples, so that short runs have enough samples
@@ -104,7 +105,7 @@ class Recording(Observing):
         spans = self.tracks.drained()
         self._about()
         self._store.add_spans(spans)
-        sample: dict[str, Any] = {"at": now - self._began, "memory": resident(), "pipelines": {}}
+        sample: dict[str, Any] = {"at": now - self._began, "memory": resident() or most_resident(), "pipelines": {}}
         states = []
         for pipeline in list(self.pipelines.values()):
             lanes = pipeline.watch(now)
@@ -133,7 +134,7 @@ class Recording(Observing):
 
 def _sampled(step: Step) -> tuple[int, float]:
     """Return the number of elements of a step so far, and the CPU microseconds per element."""
-    return round(step.elements), float(f"{1e6 * (step.cpu + step.shipping):.4g}")
+    return round(step.elements), float(f"{1e6 * (step.work):.4g}")
 
 
 class Profiler:
@@ -190,7 +191,7 @@ class Profiler:
             warnings.warn(f"No profile can be written to {self.logs} ({error}): nothing is recorded.", stacklevel=2)
             return self
         switch_on(made)
-        atexit.register(self._left_open)
+        atexit.register(self.stop)
         return self
 
     def stop(self) -> None:
@@ -201,7 +202,7 @@ class Profiler:
         made, self._recording = self._recording, None
         if made is None:
             return
-        atexit.unregister(self._left_open)
+        atexit.unregister(self.stop)
         switch_off(made)
         if made._pid != os.getpid():
             return  # a forked child: the files belong to the parent
@@ -216,9 +217,6 @@ class Profiler:
                 f"`penstock report {self.folder}` makes it from the recorded data.",
                 stacklevel=2,
             )
-
-    def _left_open(self) -> None:
-        self.stop()
 
     def __enter__(self) -> Profiler:
         return self.start()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from penstock.profiler.analysis.alone import has_lock
 from penstock.profiler.analysis.meter import Frame, MeterKey
+from penstock.runtime.machine.granted import Queued
 
 _PATIENCE = 0.0004  # seconds of the longest wake-up while the GIL is free
 _LEAST = 8  # minimum number of samples for an estimate
@@ -72,12 +73,16 @@ class Looks:
 
 
 class Sampler:
-    """Sleeps for a moment in `look`, and records the delay of its wake-up and the calls of all threads."""
+    """Sleeps for a moment in `look`, and records the delay of its wake-up and the calls of all threads.
+
+    The thread that creates it calls `look`.
+    """
 
     def __init__(self, sleep: Callable[[float], object]) -> None:
         self._sleep = sleep
         self._has_lock = has_lock()
         self._linux = sys.platform == "linux"
+        self._queued = Queued().seconds  # waiting for a core, which is not due to the GIL
 
     def look(self, seconds: float, pipelines: Iterable[tuple[Threads, Looks]]) -> None:
         began, queued = time.perf_counter(), self._queued()
@@ -103,13 +108,6 @@ class Sampler:
                     looks.waits[key] += state in "SD"
             if working:
                 (looks.late if late else looks.free)[frozenset(working)] += 1
-
-    def _queued(self) -> float:
-        """Return the seconds that the calling thread has waited for a core, which are not due to the GIL."""
-        try:
-            return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
-        except OSError:
-            return 0.0
 
     def _state(self, native: int) -> str:
         if not self._linux:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.profiler.analysis.figures import seconds
-from penstock.profiler.views.picture import Colour, Picture, shortened
+from penstock.profiler.analysis.figures import seconds, shortened
+from penstock.profiler.views.picture import Colour, Picture
 
 LANE, GAP = 20, 4
 _CELLS = 8  # cells per pixel for the layout of spans: a span shorter than a pixel changes the opacity of its colour
@@ -126,13 +126,20 @@ def time_axis(picture: Picture, left: float, y: float, width: float, length: flo
     return y + 34
 
 
+def _chart(height: int, title: str, top: str, tall: int) -> tuple[Picture, int, int]:
+    """Return an empty chart, and the left edge and the width of its area of `tall` pixels."""
+    picture, left = Picture(960, height), 170
+    width = picture.width - left
+    picture.text(left - 10, 18, shortened(title, 24), size=12, colour="soft", anchor="end")
+    picture.text(left - 10, 34, f"top: {top}", size=11, colour="soft", anchor="end")
+    picture.rectangle(left, 4, width, tall, "idle")
+    return picture, left, width
+
+
 def line_chart(title: str, at: Sequence[float], values: Sequence[float], top: tuple[str, float], hue: str) -> Picture:
     """Draw a value over time (seconds); `top` is the label and the value of the upper edge."""
-    picture, left = Picture(960, 92), 170
-    width, (said, most) = picture.width - left, top
-    picture.text(left - 10, 18, shortened(title, 24), size=12, colour="soft", anchor="end")
-    picture.text(left - 10, 34, f"top: {said}", size=11, colour="soft", anchor="end")
-    picture.rectangle(left, 4, width, 60, "idle")
+    said, most = top
+    picture, left, width = _chart(92, title, said, 60)
     last = max(at[-1], 1e-9) if at else 0.0
     if at and most > 0:
         points = [
@@ -149,12 +156,9 @@ def line_chart(title: str, at: Sequence[float], values: Sequence[float], top: tu
 
 def bar_chart(title: str, values: Sequence[int], edges: Sequence[float]) -> Picture:
     """Draw how often a duration was below each of some `edges` (seconds), and not below the previous one."""
-    picture, left = Picture(960, 112), 170
     most, count = max(values, default=1) or 1, max(len(values), 1)
-    each = (picture.width - left) / count
-    picture.text(left - 10, 18, title, size=12, colour="soft", anchor="end")
-    picture.text(left - 10, 34, f"top: {most:,}", size=11, colour="soft", anchor="end")
-    picture.rectangle(left, 4, picture.width - left, 76, "idle")
+    picture, left, width = _chart(112, title, f"{most:,}", 76)
+    each = width / count
     every = -(-count // 11)  # distance of labels, so that they fit
     for index, (value, edge) in enumerate(zip(values, edges, strict=True)):
         x, tall = left + each * index, 72 * value / most

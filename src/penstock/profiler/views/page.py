@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html import escape
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.profiler.analysis.figures import Analysis, number, percent, place, seconds, size
-from penstock.profiler.analysis.model import cpu_seconds
+from penstock.profiler.analysis.figures import Analysis, number, percent, place, seconds, shortened, size
+from penstock.profiler.analysis.model import cpu_share
 from penstock.profiler.analysis.report import report
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.views.chart import (
@@ -191,7 +193,6 @@ def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
 
 def _table(each: dict[str, Any]) -> str:
     analysis = Analysis.of(each["analysis"])
-    total = cpu_seconds(analysis) or 1.0
     head = "".join(
         f"<th>{title}</th>"
         for title in ("step", "of", "elements", "a second", "CPU µs", "waits µs", "CPU %", "lock %", "bytes", "failed")
@@ -200,12 +201,12 @@ def _table(each: dict[str, Any]) -> str:
     for step in reversed(analysis.steps):
         cells = (
             escape(step.name),
-            escape(step.label if len(step.label) < 48 else step.label[:47] + "…"),
+            escape(shortened(step.label, 48)),
             number(step.elements),
             number(step.per_second),
-            number((step.cpu + step.shipping) * 1e6),
+            number(step.work * 1e6),
             number(step.waiting * 1e6),
-            percent(step.ratio * (step.cpu + step.shipping) / total),
+            percent(cpu_share(analysis, step)),
             percent(step.held / step.cpu) if step.cpu else "",
             size(step.nbytes),
             number(step.failures) if step.failures else "",
@@ -235,7 +236,6 @@ def _passes(count: int) -> str:
 def _over_time(recorded: Recorded, name: str) -> str:
     """Draw the share of waiting time, and the bytes in each buffer."""
     at, shares = [], []
-    held: dict[str, list[tuple[float, int]]] = {}
     last_at = last_waited = 0.0
     for sample in recorded.samples:
         each = sample["pipelines"].get(name)
@@ -244,31 +244,32 @@ def _over_time(recorded: Recorded, name: str) -> str:
         at.append(sample["at"])
         shares.append(min((each["waited"] - last_waited) / max(sample["at"] - last_at, 1e-9), 1.0))
         last_at, last_waited = sample["at"], each["waited"]
-        for lane in each["lanes"]:
-            held.setdefault(lane["lane"], []).append((sample["at"], lane["held"]))
     parts = [_line("time waiting", at, shares, ("100 %", 1.0), "wait")]
-    for index, (lane, values) in enumerate(held.items()):
-        most = max(value for _, value in values)
-        if most:
-            moments, sizes = [moment for moment, _ in values], [float(value) for _, value in values]
-            parts.append(_line(f"held: {lane}", moments, sizes, (size(most), float(most)), HUES[index % len(HUES)]))
+    for lane, moments, held, hue in _of_lanes(recorded, name, "held"):
+        if any(held):
+            parts.append(_line(f"held: {lane}", moments, held, (size(max(held)), max(held)), hue))
     return "".join(parts)
 
 
 def _workers_over_time(recorded: Recorded, name: str) -> list[str]:
     """Return a chart for each lane whose number of workers changed."""
-    found: dict[str, list[tuple[float, int]]] = {}
+    return [
+        _line(f"workers: {lane}", moments, counts, (f"{max(counts):g}", max(counts)), hue)
+        for lane, moments, counts, hue in _of_lanes(recorded, name, "workers")
+        if max(counts) > min(counts)
+    ]
+
+
+def _of_lanes(recorded: Recorded, name: str, key: str) -> Iterator[tuple[str, list[float], list[float], str]]:
+    """Yield the name of each lane of a pipeline, the times and values of its samples, and a colour."""
+    found: dict[str, tuple[list[float], list[float]]] = {}
     for sample in recorded.samples:
         for lane in sample["pipelines"].get(name, {"lanes": ()})["lanes"]:
-            found.setdefault(lane["lane"], []).append((sample["at"], lane["workers"]))
-    charts = []
-    for index, (lane, values) in enumerate(found.items()):
-        most = max(count for _, count in values)
-        if most > min(count for _, count in values):
-            moments, counts = [moment for moment, _ in values], [float(count) for _, count in values]
-            hue = HUES[index % len(HUES)]
-            charts.append(_line(f"workers: {lane}", moments, counts, (f"{most}", float(most)), hue))
-    return charts
+            moments, values = found.setdefault(lane["lane"], ([], []))
+            moments.append(sample["at"])
+            values.append(float(lane[key]))
+    for (lane, (moments, values)), hue in zip(found.items(), cycle(HUES), strict=False):
+        yield lane, moments, values, hue
 
 
 def _memory(recorded: Recorded) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
+import os
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
-from xml.sax.saxutils import escape
+from typing import Any, Concatenate, Literal, ParamSpec
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
 from penstock.errors import writing_to
+from penstock.io.writing import local, writing
 from penstock.opencv import opencv
 
 Colour = str | tuple[int, int, int]  # a name of PALETTE, which differs on a dark page; or RGB, the same everywhere
@@ -68,39 +70,108 @@ def _rules(ground: int) -> str:
 
 @dataclass(frozen=True)
 class Rectangle:
+    """A filled rectangle. `title` is its tooltip."""
+
     x: float
     y: float
     width: float
     height: float
     colour: Colour
+    _: KW_ONLY
     opacity: float = 1.0
     outline: Colour | None = None
-    title: str = ""  # tooltip
+    title: str = ""
+
+    def svg(self) -> str:
+        paint = _paint("f", self.colour, self.outline)
+        if self.opacity < 1:
+            paint += f' fill-opacity="{self.opacity:.3g}"'
+        body = f'<rect x="{self.x:.6g}" y="{self.y:.6g}" width="{self.width:.6g}" height="{self.height:.6g}" {paint}'
+        return f"{body}><title>{escape(self.title)}</title></rect>" if self.title else f"{body}/>"
+
+    def draw(self, canvas: Any) -> None:
+        left, right = round(self.x * _FINER), round((self.x + self.width) * _FINER)
+        top, bottom = round(self.y * _FINER), round((self.y + self.height) * _FINER)
+        if self.outline is not None:
+            canvas[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = rgb(self.outline)
+            left, right, top, bottom = left + _FINER, right - _FINER, top + _FINER, bottom - _FINER
+        inside = canvas[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
+        if self.opacity < 1:
+            inside[...] = np.rint(inside * (1 - self.opacity) + np.array(rgb(self.colour)) * self.opacity)
+        else:
+            inside[...] = rgb(self.colour)
 
 
 @dataclass(frozen=True)
 class LineShape:
-    points: tuple[tuple[float, float], ...]
-    colour: Colour
-    width: float
+    """A line through points."""
+
+    points: Sequence[tuple[float, float]]
+    colour: Colour = "soft"
+    _: KW_ONLY
+    width: float = 1.0
+
+    def svg(self) -> str:
+        points = " ".join(f"{x:.5g},{y:.5g}" for x, y in self.points)
+        return f'<polyline points="{points}" fill="none" stroke-width="{self.width:g}" {_paint("s", self.colour)}/>'
+
+    def draw(self, canvas: Any) -> None:
+        points = np.rint(np.array(self.points) * _FINER).astype(np.int32)
+        opencv().polylines(canvas, [points], False, rgb(self.colour), max(round(self.width * _FINER), 1), 16)
 
 
 @dataclass(frozen=True)
 class TextShape:
+    """A line of text whose baseline starts, is centred or ends at (x, y)."""
+
     x: float
     y: float
     text: str
-    size: float
-    colour: Colour
-    anchor: Anchor
+    _: KW_ONLY
+    size: float = 13
+    colour: Colour = "text"
+    anchor: Anchor = "start"
     bold: bool = False
+
+    def svg(self) -> str:
+        style = f'font-size="{self.size:g}" text-anchor="{self.anchor}"' + (' font-weight="600"' * self.bold)
+        at = f'x="{self.x:.6g}" y="{self.y:.6g}"'
+        return f"<text {at} {style} {_paint('f', self.colour)}>{escape(self.text)}</text>"
+
+    def draw(self, canvas: Any) -> None:
+        cv2 = opencv()
+        width, (font, scale, thickness) = text_width(self.text, self.size) * _FINER, _font(self.size)
+        left = self.x * _FINER - {"start": 0.0, "middle": width / 2, "end": width}[self.anchor]
+        origin = (round(left), round(self.y * _FINER))
+        cv2.putText(canvas, _ascii(self.text), origin, font, scale, rgb(self.colour), thickness, cv2.LINE_AA)
 
 
 @dataclass(frozen=True)
 class ImageShape:
+    """An image with its upper left corner at (x, y), drawn unscaled. It covers all other shapes."""
+
     x: int
     y: int
-    pixels: Any  # uint8 (height, width, 3), drawn unscaled
+    pixels: Any  # uint8 (height, width, 3)
+
+    def svg(self) -> str:
+        height, width = self.pixels.shape[:2]
+        content = base64.b64encode(_png(self.pixels)).decode()
+        size = f'width="{width}" height="{height}"'
+        return f'<image x="{self.x}" y="{self.y}" {size} href="data:image/png;base64,{content}"/>'
+
+
+Shape = Rectangle | LineShape | TextShape | ImageShape
+Fields = ParamSpec("Fields")
+
+
+def _adds(shape: Callable[Fields, Shape]) -> Callable[Concatenate[Picture, Fields], None]:
+    """Return a method that adds a shape. Its arguments are the fields of the shape."""
+
+    def add(picture: Picture, /, *args: Fields.args, **kwargs: Fields.kwargs) -> None:
+        picture.shapes.append(shape(*args, **kwargs))
+
+    return add
 
 
 @dataclass
@@ -115,44 +186,12 @@ class Picture:
 
     width: int
     height: int
-    shapes: list[Rectangle | LineShape | TextShape | ImageShape] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
 
-    def rectangle(
-        self,
-        x: float,
-        y: float,
-        width: float,
-        height: float,
-        colour: Colour,
-        *,
-        opacity: float = 1.0,
-        outline: Colour | None = None,
-        title: str = "",
-    ) -> None:
-        """Add a filled rectangle."""
-        self.shapes.append(Rectangle(x, y, width, height, colour, opacity, outline, title))
-
-    def line(self, points: Sequence[tuple[float, float]], colour: Colour = "soft", *, width: float = 1.0) -> None:
-        """Add a line through points."""
-        self.shapes.append(LineShape(tuple(points), colour, width))
-
-    def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        size: float = 13,
-        colour: Colour = "text",
-        anchor: Anchor = "start",
-        bold: bool = False,
-    ) -> None:
-        """Add a line of text whose baseline starts, is centred or ends at (x, y)."""
-        self.shapes.append(TextShape(x, y, text, size, colour, anchor, bold))
-
-    def image(self, x: int, y: int, pixels: Any) -> None:
-        """Add an image, uint8 (height, width, 3), with its upper left corner at (x, y). It covers all other shapes."""
-        self.shapes.append(ImageShape(x, y, pixels))
+    rectangle = _adds(Rectangle)
+    line = _adds(LineShape)
+    text = _adds(TextShape)
+    image = _adds(ImageShape)
 
     def save(self, path: Path) -> tuple[Path, Path]:
         """Write the figure next to `path` as PNG and as SVG; return both paths."""
@@ -174,7 +213,7 @@ class Picture:
         With `inside`, it is part of a page with `style()`, as wide as there is room.
         """
         size = f'viewBox="0 0 {self.width} {self.height}" font-family="system-ui, Helvetica, Arial, sans-serif"'
-        said = f' role="img" aria-label={_quoted(label)}' if label else ""
+        said = f' role="img" aria-label={quoteattr(label)}' if label else ""
         if inside:
             lines = [f"<svg {size}{said}>"]
         else:
@@ -183,20 +222,15 @@ class Picture:
                 f"<style>{style()}</style>",
                 f'<rect width="{self.width}" height="{self.height}" {_paint("f", "ground")}/>',
             ]
-        return "\n".join([*lines, *map(_svg, self.shapes), "</svg>\n"])
+        return "\n".join([*lines, *(shape.svg() for shape in self.shapes), "</svg>\n"])
 
     def pixels(self) -> Any:
         """Return the figure as uint8 (height, width, 3) RGB, on a light ground; needs OpenCV."""
         cv2 = opencv()
         canvas = np.full((self.height * _FINER, self.width * _FINER, 3), 255, np.uint8)
         for shape in self.shapes:
-            if isinstance(shape, Rectangle):
-                _fill(canvas, shape)
-            elif isinstance(shape, LineShape):
-                points = np.rint(np.array(shape.points) * _FINER).astype(np.int32)
-                cv2.polylines(canvas, [points], False, rgb(shape.colour), max(round(shape.width * _FINER), 1), 16)
-            elif isinstance(shape, TextShape):
-                _write(cv2, canvas, shape)
+            if not isinstance(shape, ImageShape):
+                shape.draw(canvas)
         canvas = cv2.resize(canvas, (self.width, self.height), interpolation=cv2.INTER_AREA)
         for shape in self.shapes:  # images are drawn unscaled
             if isinstance(shape, ImageShape):
@@ -205,20 +239,23 @@ class Picture:
         return canvas
 
 
+def written(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write a file of a figure, and return its path; missing folders are created."""
+    where = local(path, "path")
+    with writing(where, f"path {str(path)!r}", "Choose another path, in a folder that you may write to."):
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_bytes(content)
+    return where
+
+
 def text_width(text: str, size: float) -> float:
     """Return the width of a line of text in a PNG in pixels."""
-    cv2 = opencv()
-    thickness = max(round(size * _FINER / 14), 1)  # like `_write`
-    return float(cv2.getTextSize(_ascii(text), cv2.FONT_HERSHEY_SIMPLEX, size * _FINER / 30, thickness)[0][0]) / _FINER
+    return float(opencv().getTextSize(_ascii(text), *_font(size))[0][0]) / _FINER
 
 
-def shortened(text: str, most: int) -> str:
-    """Return at most `most` letters of a text.
-
-    >>> shortened("map(decode_and_resize)", 12)
-    'map(decode_…'
-    """
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _font(size: float) -> tuple[int, float, int]:
+    """Return the font, scale and thickness of text in a PNG."""
+    return opencv().FONT_HERSHEY_SIMPLEX, size * _FINER / 30, max(round(size * _FINER / 14), 1)
 
 
 def rgb(colour: Colour) -> tuple[int, int, int]:
@@ -227,29 +264,6 @@ def rgb(colour: Colour) -> tuple[int, int, int]:
         return colour
     red, green, blue = bytes.fromhex(PALETTE[colour][0][1:])
     return red, green, blue
-
-
-# -- as SVG
-
-
-def _svg(shape: Rectangle | LineShape | TextShape | ImageShape) -> str:
-    if isinstance(shape, ImageShape):
-        height, width = shape.pixels.shape[:2]
-        content = base64.b64encode(_png(shape.pixels)).decode()
-        size = f'width="{width}" height="{height}"'
-        return f'<image x="{shape.x}" y="{shape.y}" {size} href="data:image/png;base64,{content}"/>'
-    if isinstance(shape, LineShape):
-        points = " ".join(f"{x:.5g},{y:.5g}" for x, y in shape.points)
-        return f'<polyline points="{points}" fill="none" stroke-width="{shape.width:g}" {_paint("s", shape.colour)}/>'
-    at = f'x="{shape.x:.6g}" y="{shape.y:.6g}"'
-    if isinstance(shape, TextShape):
-        style = f'font-size="{shape.size:g}" text-anchor="{shape.anchor}"' + (' font-weight="600"' * shape.bold)
-        return f"<text {at} {style} {_paint('f', shape.colour)}>{escape(shape.text)}</text>"
-    paint = _paint("f", shape.colour, shape.outline)
-    if shape.opacity < 1:
-        paint += f' fill-opacity="{shape.opacity:.3g}"'
-    body = f'<rect {at} width="{shape.width:.6g}" height="{shape.height:.6g}" {paint}'
-    return f"{body}><title>{escape(shape.title)}</title></rect>" if shape.title else f"{body}/>"
 
 
 def _paint(kind: Literal["f", "s"], colour: Colour, outline: Colour | None = None) -> str:
@@ -263,26 +277,6 @@ def _paint(kind: Literal["f", "s"], colour: Colour, outline: Colour | None = Non
     return " ".join([f'class="{" ".join(classes)}"'] * bool(classes) + rest)
 
 
-def _quoted(text: str) -> str:
-    return '"' + escape(text, {'"': "&quot;"}) + '"'
-
-
-# -- as PNG
-
-
-def _fill(canvas: Any, shape: Rectangle) -> None:
-    left, right = round(shape.x * _FINER), round((shape.x + shape.width) * _FINER)
-    top, bottom = round(shape.y * _FINER), round((shape.y + shape.height) * _FINER)
-    if shape.outline is not None:
-        canvas[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = rgb(shape.outline)
-        left, right, top, bottom = left + _FINER, right - _FINER, top + _FINER, bottom - _FINER
-    inside = canvas[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
-    if shape.opacity < 1:
-        inside[...] = np.rint(inside * (1 - shape.opacity) + np.array(rgb(shape.colour)) * shape.opacity)
-    else:
-        inside[...] = rgb(shape.colour)
-
-
 def _png(pixels: Any) -> bytes:
     # encoded in memory, because imwrite reports errors by its return value only
     return bytes(opencv().imencode(".png", pixels[..., ::-1])[1].tobytes())
@@ -293,12 +287,3 @@ def _ascii(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.translate(_SPELLED))
     kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return kept.encode("ascii", "replace").decode()
-
-
-def _write(cv2: Any, canvas: Any, shape: TextShape) -> None:
-    font, scale, thickness = cv2.FONT_HERSHEY_SIMPLEX, shape.size * _FINER / 30, max(round(shape.size * _FINER / 14), 1)
-    text = _ascii(shape.text)
-    width = cv2.getTextSize(text, font, scale, thickness)[0][0]
-    left = shape.x * _FINER - {"start": 0.0, "middle": width / 2, "end": width}[shape.anchor]
-    origin = (round(left), round(shape.y * _FINER))
-    cv2.putText(canvas, text, origin, font, scale, rgb(shape.colour), thickness, cv2.LINE_AA)

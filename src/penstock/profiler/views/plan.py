@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import InvalidArgumentError
-from penstock.io.writing import local, writing
+from penstock.io.writing import local
 from penstock.options import Options
 from penstock.plan.counted import count_text
 from penstock.plan.node import Node, short_location
 from penstock.plan.node_base import question
 from penstock.profiler.analysis.bottleneck import bottleneck
-from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, place, workers
-from penstock.profiler.analysis.model import cpu_seconds
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, place, runs_on, shortened
+from penstock.profiler.analysis.model import cpu_share
 from penstock.profiler.analysis.places import AsWritten, as_written, places
 from penstock.profiler.explanation import how
-from penstock.profiler.views.picture import HUES, Picture, shortened
+from penstock.profiler.views.picture import HUES, Picture, written
 from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import RULES
 
@@ -67,14 +67,10 @@ class Plot:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the figure to `path`; missing folders are created. PNGs need OpenCV."""
-        where = local(path, "path")
-        if where.suffix.lower() not in (".svg", ".png"):
+        suffix = local(path, "path").suffix.lower()
+        if suffix not in (".svg", ".png"):
             raise InvalidArgumentError(f"path must end in .svg or .png, got path={str(path)!r}.")
-        content = self.picture.png() if where.suffix.lower() == ".png" else self.svg.encode()
-        with writing(where, f"path {str(path)!r}", "Choose another path, in a folder that you may write to."):
-            where.parent.mkdir(parents=True, exist_ok=True)
-            where.write_bytes(content)
-        return where
+        return written(path, self.picture.png() if suffix == ".png" else self.svg.encode())
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -91,10 +87,10 @@ def plot(plan: Node, options: Options, analysis: Analysis | None) -> Plot:
     running, record = rewrite(plan, options)
     count = count_text(plan, options.seed, options.deterministic)
     runs = _planned(running, options) if analysis is None else _measured(analysis, bottleneck(analysis).step)
-    written, notes = _before(as_written(plan, record))
+    before, notes = _before(as_written(plan, record))
     title = "plan" if options.dataset_name is None else f"plan of {options.dataset_name}"
     heading = f"{title}: {count} element{'' if count == '1' else 's'}"
-    return Plot(_drawn(runs, written, notes, heading, _loop_text(analysis)), len(runs))
+    return Plot(_drawn(runs, before, notes, heading, _loop_text(analysis)), len(runs))
 
 
 def plan_picture(analysis: Analysis, marked: str | None, written: AsWritten | None) -> Picture:
@@ -140,44 +136,31 @@ def _planned(running: Node, options: Options) -> list[_Box]:
 
 
 def _measured(analysis: Analysis, marked: str | None) -> list[_Box]:
-    total = cpu_seconds(analysis)
     found = []
+    read = {name for step in analysis.steps for name in step.inputs}
     for step in analysis.steps:
-        opened = tuple(
-            each.name for each in analysis.steps if each.name.startswith(f"{step.name}/") and not _read(analysis, each)
-        )
-        share = step.ratio * (step.cpu + step.shipping) / total if total else 0.0
+        opened = [each.name for each in analysis.steps if each.name.startswith(f"{step.name}/")]
         found.append(
             _Box(
                 step.name,
-                _title(step),
+                named(step).partition("/")[2] or named(step),
                 _figures(analysis, step),
-                (*step.inputs, *opened),
+                (*step.inputs, *(name for name in opened if name not in read)),
                 step.where,
                 step.label,
                 step.lane,
-                share,
+                cpu_share(analysis, step),
                 step.name == marked,
             )
         )
     return found
 
 
-def _read(analysis: Analysis, step: Step) -> bool:
-    """Return True if another step reads the elements of a step."""
-    return any(step.name in other.inputs for other in analysis.steps)
-
-
-def _title(step: Step) -> str:
-    return named(step).partition("/")[2] or named(step)
-
-
 def _figures(analysis: Analysis, step: Step) -> str:
     if not step.elements:
         return "(idle)"
-    lane = analysis.lane(step.lane)
-    runs_on = "the loop's thread" if lane.name == LOOP else workers(lane) if step.parallel else "1 thread"
-    parts = [runs_on, f"{number(step.per_second)} a second", f"{number((step.cpu + step.shipping) * 1e6)} µs of CPU"]
+    threads = "the loop's thread" if step.lane == LOOP else runs_on(analysis, step)
+    parts = [threads, f"{number(step.per_second)} a second", f"{number(step.work * 1e6)} µs of CPU"]
     if step.waiting > step.cpu / 4:
         parts.append(f"waits {number(step.waiting * 1e6)} µs")
     return " · ".join(parts)

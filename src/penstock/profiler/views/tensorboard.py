@@ -20,40 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.io.tfrecord.framing import frame
+from penstock.io.wire import delimited, encode_varint
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.views.trace import counters, in_turn
 
-
-def varint(value: int) -> bytes:
-    """Encode an integer with seven bits per byte, the lowest bits first.
-
-    >>> varint(300).hex()
-    'ac02'
-    """
-    value &= (1 << 64) - 1
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+_MASK = (1 << 64) - 1
 
 
 def integer(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
+    return encode_varint(field << 3) + encode_varint(value & _MASK)
 
 
 def double(field: int, value: float) -> bytes:
-    return varint(field << 3 | 1) + struct.pack("<d", value)
+    return encode_varint(field << 3 | 1) + struct.pack("<d", value)
 
 
 def single(field: int, value: float) -> bytes:
-    return varint(field << 3 | 5) + struct.pack("<f", value)
+    return encode_varint(field << 3 | 5) + struct.pack("<f", value)
 
 
 def content(field: int, value: bytes | str) -> bytes:
     data = value.encode() if isinstance(value, str) else value
-    return varint(field << 3 | 2) + varint(len(data)) + data
+    return delimited(field << 3 | 2, data)
 
 
 _STRING = 7  # DT_STRING
@@ -215,7 +203,7 @@ class _Plane:
 
 def _long(field: int, parts: list[bytes]) -> list[bytes]:
     """Return `content` of several parts, without joining them."""
-    return [varint(field << 3 | 2) + varint(sum(map(len, parts))), *parts]
+    return [encode_varint(field << 3 | 2) + encode_varint(sum(map(len, parts))), *parts]
 
 
 def _interned(field: int, names: dict[str, int]) -> bytes:

@@ -35,8 +35,8 @@ def trace(recorded: Recorded, spans: NDArray[np.int64]) -> Iterator[str]:
             f',\n{{"ph":"X","pid":{pids[track]},"tid":{track},"name":{names[name]},'
             f'"ts":{start / 1e3:.3f},"dur":{length / 1e3:.3f}}}'
         )
-    for counter in _counters(recorded):
-        yield ",\n" + json.dumps({"ph": "C", "pid": pid} | counter)
+    for at, title, value, unit in counters(recorded):
+        yield ",\n" + json.dumps({"ph": "C", "pid": pid, "name": title, "ts": at * 1e6, "args": {unit: value}})
     yield "\n]}\n"
 
 
@@ -54,11 +54,6 @@ def _pid(title: str, own: int) -> int:
 
 def _named(pid: int, what: str, name: str) -> dict[str, Any]:
     return {"ph": "M", "pid": pid, "name": what, "args": {"name": name}}
-
-
-def _counters(recorded: Recorded) -> Iterator[dict[str, Any]]:
-    for at, name, value, unit in counters(recorded):
-        yield {"name": name, "ts": at * 1e6, "args": {unit: value}}
 
 
 def counters(recorded: Recorded) -> Iterator[tuple[float, str, float, str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import writing_to
+from penstock.profiler.analysis.figures import Analysis
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.verdict import verdict
 from penstock.profiler.views.page import page
@@ -25,6 +26,7 @@ def summary(recorded: Recorded) -> dict[str, Any]:
     for each in recorded.state["pipelines"]:
         waits = each["waits"]
         running = max(waits["running"], waits["waited"])
+        found = verdict(Analysis.of(each["analysis"]), waits, each["start"])
         pipelines.append(
             {
                 "name": each["name"],
@@ -33,7 +35,8 @@ def summary(recorded: Recorded) -> dict[str, Any]:
                 "steps": waits["steps"],
                 "steps_per_second": waits["steps"] / running if running else 0.0,
                 "waits": waits,
-                "verdict": asdict(found := verdict(each)) | {"text": found.text},
+                "verdict": asdict(found := verdict(Analysis.of(each["analysis"]), waits, each["start"]))
+                | {"text": found.text},
                 "start": each["start"],
                 "choices": each["choices"],
                 "analysis": each["analysis"],

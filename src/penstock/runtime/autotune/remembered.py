@@ -107,7 +107,8 @@ def remember(plan_digest: str, segments: Mapping[str, Remembered]) -> None:
     if all(name in before and before[name].knobs == found.knobs for name, found in new.items()):
         return
     _keep(path, {**before, **new})
-    write_small(path, _text(plan_digest, {**before, **new}))
+    found = {name: asdict(each) for name, each in {**before, **new}.items()}
+    write_small(path, {"plan": plan_digest, "machine": machine_key(), "segments": found})
 
 
 def last_pass(plan_digest: str) -> Sequence[Sample]:
@@ -155,14 +156,13 @@ def _processor(root: Path = Path("/")) -> str:
 
 
 def _path(plan_digest: str) -> Path | None:
-    """Return the file of a plan on this machine, or None if nothing must be stored."""
-    if environment("REMEMBER") == "0":
-        return None
-    folder = cache_folder("tuning")
-    if folder is None:
-        return None
-    name = hashlib.blake2b(f"{plan_digest}\n{machine_key()}".encode(), digest_size=16).hexdigest()
-    return folder / f"{name}.json"
+    return small_file("tuning", f"{plan_digest}\n{machine_key()}")
+
+
+def small_file(folder: str, key: str) -> Path | None:
+    """Return the file for a key in a folder of the cache directory, or None if nothing must be stored."""
+    found = None if environment("REMEMBER") == "0" else cache_folder(folder)
+    return None if found is None else found / f"{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.json"
 
 
 def _keep(path: Path, found: dict[str, Remembered]) -> None:
@@ -174,15 +174,6 @@ def _keep(path: Path, found: dict[str, Remembered]) -> None:
 # -- files
 
 
-def _text(plan_digest: str, segments: Mapping[str, Remembered]) -> str:
-    body = {
-        "plan": plan_digest,
-        "machine": machine_key(),
-        "segments": {name: asdict(found) for name, found in segments.items()},
-    }
-    return json.dumps({"format": _FORMAT, "check": _check(body), "body": body}, indent=1)
-
-
 def _check(body: Any) -> str:
     """Return a digest of the content, which detects incomplete and edited files."""
     return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
@@ -190,19 +181,15 @@ def _check(body: Any) -> str:
 
 def _read(path: Path, plan_digest: str) -> dict[str, Remembered]:
     try:
-        with path.open("rb") as file:
-            if time.time() - os.fstat(file.fileno()).st_mtime > _EXPIRES:
-                return {}
-            found = json.loads(file.read(_MOST_OF_ONE + 1))
-        body = found["body"]
-        if found["format"] != _FORMAT or found["check"] != _check(body):
+        if time.time() - path.stat().st_mtime > _EXPIRES:
             return {}
+        body = read_small(path)
         if body["plan"] != plan_digest or body["machine"] != machine_key():
             return {}
         segments = {
             name: Remembered(**{**entry, "knobs": Knobs(**entry["knobs"])}) for name, entry in body["segments"].items()
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except DAMAGED:
         return {}
     return segments if all(_is_sound(name, entry) for name, entry in segments.items()) else {}
 
@@ -222,14 +209,27 @@ def _fits(kind: Any, value: Any) -> bool:
     return type(value) in wanted and math.isfinite(value) and 0 <= value < 1 << 63
 
 
-def write_small(path: Path, text: str) -> None:
-    """Write a small file atomically: first under another name, so that no reader finds an incomplete file.
+DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)  # errors of damaged small files
+
+
+def read_small(path: Path) -> Any:
+    """Return the value that `write_small` has written. Raises one of `DAMAGED` if the file is missing or damaged."""
+    with path.open("rb") as file:
+        found = json.loads(file.read(_MOST_OF_ONE + 1))
+    if found["format"] != _FORMAT or found["check"] != _check(found["body"]):
+        raise ValueError
+    return found["body"]
+
+
+def write_small(path: Path, body: Any) -> None:
+    """Write plain values to a small file atomically: first under another name, so that readers find complete files.
 
     A file that is too large is not written. If the folder has too many files, the oldest are removed. Never raises
     OSError.
     """
     import tempfile
 
+    text = json.dumps({"format": _FORMAT, "check": _check(body), "body": body}, indent=1)
     if len(text) > _MOST_OF_ONE:
         return
     with contextlib.suppress(OSError):

@@ -91,7 +91,7 @@ class Weakly(Generic[T]):
         return [item for ref in refs if (item := ref()) is not None]
 
 
-_MOST = 1 << 28  # most bytes of a pool, for all budgets
+_STAYS = 1 << 28  # bytes that a pool may keep while no iteration runs
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -133,7 +133,7 @@ class KeptMemory:
         self._gauges: list[_Gauge] = []
         self._polled: dict[str, _Polled] = {}
         self._followers: Weakly[Follower] = Weakly(self.bound)
-        self._most = _MOST
+        self._most = _STAYS
 
     def add(self, kind: str, pool: MemoryPool) -> None:
         """Count the kept bytes of a pool."""
@@ -161,12 +161,18 @@ class KeptMemory:
 
     def bound(self) -> None:
         """Limit the pools to the bytes that all budgets allow."""
-        most = min([_MOST, *(follower.most for follower in self._followers.listed())])
+        most = min((follower.most for follower in self._followers.listed()), default=_STAYS)
         if most != self._most:
             self._most = most
             for gauge in self._gauges:
                 gauge.pool.bound(most)
                 self._reserve(gauge)
+
+    def trim(self, nbytes: int) -> None:
+        """Free what a pool keeps beyond `nbytes`."""
+        for gauge in self._gauges:
+            gauge.pool.bound(min(nbytes, self._most))
+            gauge.pool.bound(self._most)
 
     def _reserve(self, gauge: _Gauge) -> None:
         gauge.reserve(self._most >> 8)
@@ -208,7 +214,6 @@ KEPT.poll("in heaps, for reuse", _HEAPS, now=_HEAPS.look, share=2)
 # would pay for every page again.
 
 _PATIENCE = 0.25  # seconds without an iteration
-_STAYS = 1 << 28  # bytes that may stay, as in any other pool
 
 
 class Trimmer:
@@ -253,6 +258,7 @@ class Trimmer:
 
     def trim(self) -> bool:
         """Return freed memory to the system if there is much. Return True if this was done."""
+        KEPT.trim(self._stays)
         trim = _malloc_trim()
         if trim is None or self._free.look() <= self._stays:
             return False

@@ -7,9 +7,9 @@ SCAN, RESTART = 6, 7  # start of the coded data; blocks of samples between resta
 QUANT, DC, AC = 8, 11, 14  # starts of the tables of each of three components
 FIELDS = 17
 
-COPY, TIMES, OVER = 0, 1, 2  # operation on pixels: none, or a resize with multiplication or division
+NO_FLIP, BEFORE, AFTER = 0, 1, 2  # of a flip: none, or before or after the resize
 
 # Tables of Huffman codes: DC, then AC, for three components.
 LOOK = 10  # bits of a lookup
-KEPT = 272  # counts of codes of 1 to 16 bits, up to 256 symbols, and 1 if the table is built, 2 if its steps are
-CODES = 6 * (KEPT + 1) + (6 << LOOK) + 2 * 6 * 17 + (3 << LOOK) // 4  # 64-bit numbers in the memory of all tables
+KEPT = 272  # counts of codes of 1 to 16 bits, up to 256 symbols, and 1 if the table is built
+CODES = 6 * (KEPT + 1) + (6 << LOOK) + 2 * 6 * 17  # 64-bit numbers in the memory of all tables

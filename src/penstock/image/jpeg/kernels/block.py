@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.image.jpeg.kernels import CODES, COPY, HEIGHT, OVER, TAKEN, WIDTH
+from penstock.image.jpeg.kernels import AFTER, BEFORE, CODES, HEIGHT, TAKEN, WIDTH
 from penstock.image.jpeg.kernels.headers import read_headers
 from penstock.image.jpeg.kernels.pixels import (
     PIXELS,
@@ -17,11 +17,8 @@ from penstock.image.jpeg.kernels.pixels import (
     along,
     along_line,
     apart,
-    between_over,
-    between_times,
+    between,
     packed,
-    planes_over,
-    planes_times,
     row_of_pixels,
 )
 from penstock.image.jpeg.kernels.planes import MARGIN, decode_planes, layout, new_work, room
@@ -30,8 +27,6 @@ from penstock.image.kernels.instructions import calculate
 from penstock.native.kernel import helper, kernel, maker
 
 __all__ = ["decode_block", "read_headers"]
-
-NO_FLIP, BEFORE, AFTER = 0, 1, 2
 
 
 @helper
@@ -74,25 +69,22 @@ def _copied(header, samples, rgbx, y, x, channels, out, start):
 
 
 @maker
-def _resized(source, floats, y, x, width, scale, finish, channels, plane, out):
+def _resized(source, floats, y, x, width, table, finish, channels, plane, out):
     """Resize the image of a `source`: its header, its samples, and memory for a row of pixels.
 
-    `source` ends with the columns that the result needs. `scale` has the table of levels, the factor, and True to
-    divide. `finish` has codes and values of the operations after it. `out` has the two arrays for results, and the
-    place in them.
+    `source` ends with the columns that the result needs. `table` has the levels. `finish` has codes and values of the
+    operations after the resize. `out` has the two arrays for results, and the place in them.
     """
     header, samples, rgbx, left, right = source
-    table, factor, divide = scale
     last_codes, last_values = finish
     floats_out, bytes_out, start = out
     y_low, y_high, y_weight = y
     in_row = width * channels
     stride = width if plane else in_row
-    direct = floats_out.size > 0 and last_codes.size == 0
-    line = np.empty(0 if direct else in_row, np.float32)  # values before arithmetic or conversion to bytes
-    target = floats_out if direct else line
-    between = np.empty(2, np.int64)  # the rows in the halves of `floats`, each interpolated along its length
-    between[0] = between[1] = -1
+    direct = floats_out.size > 0 and plane == 0
+    line = np.empty(0 if direct else in_row, np.float32)  # values that are then separated or converted to bytes
+    known = np.empty(2, np.int64)  # the rows in the halves of `floats`, each interpolated along its length
+    known[0] = known[1] = -1
     steps = x[0].size
     is_line = table.size == LINE
     levels = np.empty(2 * 4 * steps, np.float32)  # table entries of the pixels on both sides of each column
@@ -102,42 +94,40 @@ def _resized(source, floats, y, x, width, scale, finish, channels, plane, out):
             x[0][j] *= 4
             x[1][j] *= 4
     for i in range(y_low.size):
-        at = start + i * stride if direct else 0
+        at = start + i * stride
+        target = floats_out[at : at + in_row] if direct else line
         if channels == 1:
-            low, high = y_low[i], y_high[i]
-            _row_of_luma(header, samples, low, high, y_weight[i], x, width, scale, target, at)
+            _row_of_luma(header, samples, y_low[i], y_high[i], y_weight[i], x, table, target)
         else:
             for side in range(2):
                 row, other = (y_high[i], y_low[i]) if side else (y_low[i], y_high[i])
-                if row != between[0] and row != between[1]:
-                    half = 1 if between[0] == other else 0
-                    between[half] = row
+                if row != known[0] and row != known[1]:
+                    half = 1 if known[0] == other else 0
+                    known[half] = row
                     row_of_pixels(header, samples, row, left, right, rgbx)
                     if is_line:
                         for j in range(0, steps, STEP):
                             along_line(rgbx, x[0], x[1], x[2], j, floats, half * 4 * steps + 4 * j, table)
                     elif table.size:
-                        look_up(table, rgbx, x[0], width, levels, 0)
-                        look_up(table, rgbx, x[1], width, levels, 4)
+                        _look_up(table, rgbx, x[0], width, levels, 0)
+                        _look_up(table, rgbx, x[1], width, levels, 4)
                         for j in range(0, steps, STEP):
                             along(levels, lefts, rights, x[2], j, floats, half * 4 * steps + 4 * j)
                     else:
                         for j in range(0, steps, STEP):
                             along(rgbx, x[0], x[1], x[2], j, floats, half * 4 * steps + 4 * j)
-            above = 0 if y_low[i] == between[0] else 4 * steps
-            below = 0 if y_high[i] == between[0] else 4 * steps
-            behind = plane if direct else 0
-            between_rows(floats, above, below, y_weight[i], width, factor, divide, target, at, behind)
-        if not direct:
-            calculate(last_codes, last_values, line)
-            if floats_out.size:
-                _as_floats(line, floats_out, start + i * stride, plane)
-            else:
-                as_bytes(line, bytes_out, start + i * stride, plane)
+            above = 0 if y_low[i] == known[0] else 4 * steps
+            below = 0 if y_high[i] == known[0] else 4 * steps
+            _between_rows(floats, above, below, y_weight[i], width, target)
+        calculate(last_codes, last_values, target)
+        if bytes_out.size:
+            _as_bytes(line, bytes_out, at, plane)
+        elif plane:
+            _in_planes(line, floats_out, at, plane)
 
 
 @helper
-def look_up(table, rgbx, places, width, levels, to):
+def _look_up(table, rgbx, places, width, levels, to):
     """Write the entries of `table` for the pixels at `places` of a row, from `to` on, 8 values apart."""
     for j in range(np.uint64(width)):
         at, out = np.uint64(places[j]), np.uint64(to) + np.uint64(8) * j
@@ -146,12 +136,8 @@ def look_up(table, rgbx, places, width, levels, to):
 
 
 @helper
-def _as_floats(line, out, at, plane):
-    """Write a row of values, interleaved, or with each channel in a plane of `plane` values."""
-    if plane == 0:
-        for j in range(line.size):
-            out[np.uint64(at + j)] = line[j]
-        return
+def _in_planes(line, out, at, plane):
+    """Write a row of values with each channel in a plane of `plane` values."""
     width = line.size // 3
     vectors = width // STEP * STEP
     for j in range(0, vectors, STEP):
@@ -162,7 +148,7 @@ def _as_floats(line, out, at, plane):
 
 
 @helper
-def as_bytes(line, out, at, plane):
+def _as_bytes(line, out, at, plane):
     """Write a row of values, truncated: interleaved, or with each channel in a plane of `plane` values."""
     if plane == 0:
         for j in range(line.size):
@@ -174,28 +160,15 @@ def as_bytes(line, out, at, plane):
 
 
 @helper
-def between_rows(floats, above, below, weight, width, factor, divide, out, at, plane):
-    """Write pixels between two rows: interleaved, or with each channel in a plane of `plane` values."""
+def _between_rows(floats, above, below, weight, width, out):
+    """Write the pixels between two rows."""
     vectors = width // STEP * STEP
-    if plane:
-        for j in range(0, vectors, STEP):
-            if divide:
-                planes_over(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + j, plane)
-            else:
-                planes_times(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + j, plane)
-    elif divide:
-        for j in range(0, vectors, STEP):
-            between_over(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + 3 * j)
-    else:
-        for j in range(0, vectors, STEP):
-            between_times(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + 3 * j)
-    step = 1 if plane else 3
-    channel = plane if plane else 1
+    for j in range(0, vectors, STEP):
+        between(floats, above + 4 * j, below + 4 * j, weight, out, 3 * j)
     for j in range(vectors, width):
         for c in range(3):
             a = floats[above + 4 * j + c]
-            value = a + (floats[below + 4 * j + c] - a) * weight
-            out[at + step * j + channel * c] = value / factor if divide else value * factor
+            out[3 * j + c] = a + (floats[below + 4 * j + c] - a) * weight
 
 
 @helper
@@ -204,23 +177,21 @@ def _level(table, sample):
 
 
 @helper
-def _row_of_luma(header, samples, low, high, weight, x, width, scale, out, at):
-    table, factor, divide = scale
+def _row_of_luma(header, samples, low, high, weight, x, table, out):
     left, right, across = x
     stride = layout(header)[2]
     top, bottom = low * stride + MARGIN, high * stride + MARGIN
-    for j in range(width):
+    for j in range(out.size):
         a = _level(table, samples[np.uint64(top + left[j])])
         b = _level(table, samples[np.uint64(bottom + left[j])])
         a = a + (_level(table, samples[np.uint64(top + right[j])]) - a) * across[j]
         b = b + (_level(table, samples[np.uint64(bottom + right[j])]) - b) * across[j]
-        value = a + (b - a) * weight
-        out[np.uint64(at + j)] = value / factor if divide else value * factor
+        out[np.uint64(j)] = a + (b - a) * weight
 
 
 @kernel(
     "addresses: w i64[:], lengths: w i64[:], table: w i64[:, :], codes: w i64[:], samples: w u8[:], windows: w i64[:, "
-    ":], flips: w i8[:, :], mode: i64, levels: w f32[:], factor: f32, last_codes: w i64[:], last_values: w f32[:, :], "
+    ":], flips: w i8[:, :], copies: bool, levels: w f32[:], last_codes: w i64[:], last_values: w f32[:, :], "
     "height: i64, width: i64, channels: i64, separate: bool, floats_out: w f32[:], bytes_out: w u8[:], places: w "
     "i64[:], accurate: bool, done: w i8[:] -> i64",
     makes_arrays=True,
@@ -233,9 +204,8 @@ def decode_block(
     samples,
     windows,
     flips,
-    mode,
+    copies,
     levels,
-    factor,
     last_codes,
     last_values,
     height,
@@ -250,14 +220,14 @@ def decode_block(
 ):
     """Decode each file to its place, an index into a flat `floats_out` or `bytes_out`. The other array is empty.
 
-    With COPY an image keeps its size. Otherwise it is resized to `height` and `width`, and multiplied or divided by
-    `factor`. `levels` (256 for each channel), unless empty, are resized in place of the values from 0 to 255. For three
-    channels they may be a LINE. Then the operations `last_codes` follow, each with its row of `last_values`. Channels
-    are `separate` planes, or interleaved. `table` is that of `read_headers`. `codes` has tables of Huffman codes from
-    earlier calls, or CODES zeros. `windows` (N, 4) has top, left, height and width of the part to decode, or is empty.
-    `flips` (N, 2) has the flips of columns and of rows. With `accurate` the DCT is libjpeg's accurate one. `done[n]` is
-    1 if the place was written, 0 if it is unchanged. The result is the needed size of `samples`. If `samples` is
-    smaller, new memory is allocated.
+    With `copies` an image keeps its size. Otherwise it is resized to `height` and `width`. `levels` (256 for each
+    channel), unless empty, are resized in place of the values from 0 to 255. For three channels they may be a LINE.
+    Then the operations `last_codes` follow, each with its row of `last_values`. Channels are `separate` planes, or
+    interleaved. `table` is that of `read_headers`. `codes` has tables of Huffman codes from earlier calls, or CODES
+    zeros. `windows` (N, 4) has top, left, height and width of the part to decode, or is empty. `flips` (N, 2) has the
+    flips of columns and of rows. With `accurate` the DCT is libjpeg's accurate one. `done[n]` is 1 if the place was
+    written, 0 if it is unchanged. The result is the needed size of `samples`. If `samples` is smaller, new memory is
+    allocated.
     """
     done[:] = 0
     if codes.size != CODES:
@@ -272,8 +242,8 @@ def decode_block(
         samples = np.empty(in_picture, np.uint8)
     work = new_work(in_row, codes)
     rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
-    lines = tallest if mode == COPY else height
-    steps = ((widest if mode == COPY else width) + STEP - 1) // STEP * STEP
+    lines = tallest if copies else height
+    steps = ((widest if copies else width) + STEP - 1) // STEP * STEP
     y = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines, np.float32)
     x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
     floats = np.empty(2 * 4 * steps, np.float32)
@@ -288,7 +258,7 @@ def decode_block(
                 continue
             if rows > header[HEIGHT] - top or columns > header[WIDTH] - left:
                 continue
-        out_rows, out_columns = (rows, columns) if mode == COPY else (height, width)
+        out_rows, out_columns = (rows, columns) if copies else (height, width)
         size = out_rows * out_columns * channels
         if places[n] < 0 or places[n] + size > max(floats_out.size, bytes_out.size):
             continue
@@ -301,14 +271,10 @@ def decode_block(
         done[n] = 1
         _taps(top, rows, out_rows, flips[n, 1], *y)
         _taps(left, columns, out_columns, flips[n, 0], *x)
-        if mode == COPY:
+        if copies:
             _copied(header, samples, rgbx, y[0][:rows], x[0][:columns], channels, bytes_out, places[n])
         else:
-            source, scale, out = (
-                (header, samples, rgbx, left, left + columns),
-                (levels, factor, mode == OVER),
-                (floats_out, bytes_out, places[n]),
-            )
+            source, out = (header, samples, rgbx, left, left + columns), (floats_out, bytes_out, places[n])
             plane = height * width if separate and channels == 3 else 0
-            _resized(source, floats, y, x, width, scale, (last_codes, last_values), channels, plane, out)
+            _resized(source, floats, y, x, width, levels, (last_codes, last_values), channels, plane, out)
     return in_picture

@@ -18,7 +18,6 @@ from penstock.native.kernel import helper, maker
 LOOKS = FILLED // LOOK  # lookups per filling of bits
 ZEROS, STEP, ALONE, FIRST, LAST = 8, 16, 24, 32, 48
 BEYOND = 128
-LONGER = 1023  # in place of the advance: a code that the looked-up bits do not contain
 
 SYMBOLS = 16
 
@@ -28,18 +27,18 @@ def tables_in(memory):
     """Return the parts of six tables: DC, then AC, for three components. `memory` has CODES numbers, at first zeros.
 
     The parts are the source of each table, and its entries. For each length of a code, there is the start of the next
-    length's codes, as 16 bits, and the distance from code to symbol. The last part is that of `join_steps`.
+    length's codes, as 16 bits, and the distance from code to symbol.
     """
     sources, entries = 6 * (KEPT + 1), 6 << LOOK
     lengths = sources + entries
-    limits, shifts = memory[lengths : lengths + 6 * 17], memory[lengths + 6 * 17 : lengths + 12 * 17]
-    return memory[:sources], memory[sources:lengths], limits, shifts, memory[lengths + 12 * 17 : CODES].view(np.uint16)
+    limits = lengths + 6 * 17
+    return memory[:sources], memory[sources:lengths], memory[lengths:limits], memory[limits:CODES]
 
 
 @helper
 def prepare(table, number, tables):
     """Build table `number` from the counts and symbols at the address `table`, unless it was built from equal ones."""
-    made_of, entries, limits, shifts, _ = tables
+    made_of, entries, limits, shifts = tables
     kept = made_of[number * (KEPT + 1) : (number + 1) * (KEPT + 1)]
     total = 0
     for i in range(16):
@@ -113,32 +112,9 @@ def _join(entries, base):
 
 
 @helper
-def join_steps(number, tables):
-    """Write the used bits, and 16 times the advance, of all codes with their values that the looked-up bits contain.
-
-    The advance is LONGER if they do not contain the first code and its value.
-    """
-    made_of, entries, _, _, steps = tables
-    if made_of[number * (KEPT + 1) + KEPT] == 2:
-        return
-    base = number << LOOK
-    for i in range(1 << LOOK):
-        used = step = 0
-        while step < BEYOND:
-            entry = entries[base + ((i << used) & ((1 << LOOK) - 1))]
-            alone, more = (entry >> ALONE) & 63, (entry >> STEP) & 255
-            if entry & 63 == 0 or used + alone > LOOK:
-                break
-            used += alone
-            step += more if more == BEYOND and alone == entry & 63 else ((entry >> ZEROS) & 15) + 1
-        steps[base - (3 << LOOK) + i] = (step if used else LONGER) << 4 | used
-    made_of[number * (KEPT + 1) + KEPT] = 2
-
-
-@helper
 def long_code(bits, number, tables):
     """Return the entry of a code of more than LOOK bits, or 0."""
-    made_of, _, limits, shifts, _ = tables
+    made_of, _, limits, shifts = tables
     ahead = np.int64(bits >> np.uint64(48))
     for length in range(LOOK + 1, 17):
         if ahead < limits[17 * number + length]:

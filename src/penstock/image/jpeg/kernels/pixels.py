@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -163,29 +162,17 @@ along_line = vector_step(_along, "aaaaiaia")
 """along_line(…, line): value c is first times `line[c]`, plus it times `line[4 + c]`, plus `line[8 + c]`."""
 
 
-def _between(*, divide: bool, planes: bool = False) -> Callable[[Code], None]:
-    def write(code: Code) -> None:
-        above, below, weight, factor, _, to = code.args[1:7]
-        b = code.builder
-        top, bottom = (code.load(code.at(0, at), 4 * STEP) for at in (above, below))
-        mixed = b.fadd(top, b.fmul(b.fsub(bottom, top), code.splat(weight, 4 * STEP)))
-        result = (b.fdiv if divide else b.fmul)(mixed, code.splat(factor, 4 * STEP))
-        if not planes:
-            result = code.shuffled(result, result, [4 * i + c for i in range(STEP) for c in range(3)])
-            code.store(result, code.at(5, to))
-            return
-        for c in range(3):
-            of_plane = code.shuffled(result, result, [4 * i + c for i in range(STEP)])
-            code.store(of_plane, code.at(5, b.add(to, b.mul(code.args[7], ir.Constant(ir.IntType(64), c)))))
-
-    return write
+def _between(code: Code) -> None:
+    _, above, below, weight, _, to = code.args
+    b = code.builder
+    top, bottom = (code.load(code.at(0, at), 4 * STEP) for at in (above, below))
+    mixed = b.fadd(top, b.fmul(b.fsub(bottom, top), code.splat(weight, 4 * STEP)))
+    three = code.shuffled(mixed, mixed, [4 * i + c for i in range(STEP) for c in range(3)])
+    code.store(three, code.at(4, to))
 
 
-between_times = vector_step(_between(divide=False), "aiiffai")
-"""between_times(floats, above, below, weight, factor, out, to): STEP pixels between two rows, times `factor`."""
-
-between_over = vector_step(_between(divide=True), "aiiffai")
-"""between_over: the same, divided by `factor`."""
+between = vector_step(_between, "aiifai")
+"""between(floats, above, below, weight, out, to): STEP pixels between two rows, as three values each."""
 
 
 def _apart(code: Code) -> None:
@@ -199,6 +186,3 @@ def _apart(code: Code) -> None:
 
 apart = vector_step(_apart, "aiaii")
 """apart(line, at, out, to, plane): STEP pixels of three values each, each channel in a plane of `plane` values."""
-
-planes_times, planes_over = (vector_step(_between(divide=divide, planes=True), "aiiffaii") for divide in (False, True))
-"""planes_times(floats, above, below, weight, factor, out, to, plane): each channel in a plane of `plane` values."""

@@ -5,8 +5,6 @@ The module also has the blocks of a unit, and the restarts between units.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.image.jpeg.kernels import (
@@ -25,14 +23,12 @@ from penstock.image.jpeg.kernels import (
 from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill, signed
 from penstock.image.jpeg.kernels.codes import (
     ALONE,
-    BEYOND,
     FIRST,
     LAST,
     LOOKS,
     STEP,
     ZEROS,
     difference,
-    join_steps,
     long_code,
     prepare,
     tables_in,
@@ -44,6 +40,9 @@ from penstock.native.kernel import helper, maker
 MOST_BLOCKS = 6  # blocks per unit
 RST0 = 0xD0
 _UNTIL, _DONE = 0, 1  # in `restarts`: units until the next restart, and number of restarts so far
+
+
+SPARE = 8 * SAMPLES  # coefficients for the blocks that are read but not needed
 
 
 @maker
@@ -97,8 +96,7 @@ def before_unit(at, end, bits, count, missing, header, before, restarts):
 MARGIN = 32  # samples that vector steps may access on either side of a row
 
 _SHORT = np.uint64(64 - LOOK)
-_AC = np.uint64(3 << LOOK)  # the first table of codes after a block's first coefficient
-_FOUR, _15, _63 = np.uint64(4), np.uint64(15), np.uint64(63)
+_63 = np.uint64(63)
 
 
 def _along_diagonals(cell: tuple[int, int]) -> tuple[int, int]:
@@ -147,7 +145,7 @@ def new_work(in_row, memory):
 
     `memory` is that of `tables_in`.
     """
-    return tables_in(memory), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
+    return tables_in(memory), np.empty(3 * 64, np.int16), np.empty(in_row + SPARE, np.int16), new_numbers()
 
 
 @helper
@@ -218,43 +216,6 @@ def _transform(header, unit_y, window, only_luma, accurate, work, samples):
 
 
 @helper
-def _skip(at, end, bits, count, missing, number, tables):
-    """Read a block's coefficients after the first one. Return the reader's state, and False if one is invalid."""
-    _, entries, _, _, steps = tables
-    base = np.uint64(number << LOOK)
-    k: Any = 1
-    while k < 64:
-        at, bits, count, missing = fill(at, end, bits, count, missing)
-        for _ in range(LOOKS):
-            held = bits
-            step = np.uint64(steps[base - _AC + (bits >> _SHORT)])
-            n = step & _15
-            k += np.int64(step >> _FOUR)
-            bits <<= n
-            count -= n
-            if k > 63:
-                break
-        if k == 64 or BEYOND <= k < BEYOND + 64:
-            break
-        if k < 64:
-            continue
-        # The looked-up bits have a longer code, or the block ends between them.
-        k -= np.int64(step >> _FOUR)
-        at, bits, count, missing = fill(at, end, held, count + n, missing)
-        entry = entries[base + (bits >> _SHORT)]
-        if entry == 0:
-            entry = long_code(bits, number, tables)
-            if entry == 0:
-                return at, bits, count, missing, False
-        whole, run = entry & 63, (entry >> ZEROS) & 15
-        n = np.uint64((entry >> ALONE) & 63) + np.uint64(0 if whole else entry >> FIRST)
-        bits <<= n
-        count -= n
-        k += run + 1 if whole or entry >> FIRST or run == 15 else BEYOND
-    return at, bits, count, missing, True
-
-
-@helper
 def decode_planes(
     start,
     size,
@@ -277,15 +238,11 @@ def decode_planes(
     tables, factors, coefficients, numbers = work
     used, components, begins, steps, before, restarts = numbers
     if (
-        in_row > coefficients.size
+        in_row + SPARE > coefficients.size
         or in_picture > samples.size
         or not make_tables(start, header, tables, factors, used, accurate)
     ):
         return False
-    part = bottom - top < header[HEIGHT] or right - left < header[WIDTH] or only_luma
-    if part:
-        for i in range(header[COMPONENTS]):
-            join_steps(used[3 + i], tables)
     entries = tables[1]
     in_unit = lay_out_unit(header, blocks, colour_blocks, numbers)
     at = start + header[SCAN]
@@ -318,10 +275,7 @@ def decode_planes(
                 before[component] += value
                 number = used[3 + component]
                 if not needed or (only_luma and component):
-                    at, bits, count, missing, fine = _skip(at, end, bits, count, missing, number, tables)
-                    if not fine:
-                        return False
-                    continue
+                    place = in_row
                 coefficients[np.uint64(place)] = before[component]
                 base = np.uint64(number << LOOK)
                 k = 1

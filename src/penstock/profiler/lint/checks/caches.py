@@ -24,7 +24,7 @@ def cache_cut(plan: Inspection) -> Iterator[Finding]:
         read = take.count
         for node in below(take):
             if isinstance(node, Cache):
-                if read > 0 and _may_stop(node, read):
+                if read > 0 and (node.cardinality == UNKNOWN_CARDINALITY or read < node.cardinality):
                     yield _advice(take, node)
                 break
             if isinstance(node, Batch):
@@ -33,10 +33,6 @@ def cache_cut(plan: Inspection) -> Iterator[Finding]:
                 read += node.buffer_size
             elif not isinstance(node, _KEEP_NUMBER):
                 break
-
-
-def _may_stop(cache: Cache, read: int) -> bool:
-    return cache.cardinality == UNKNOWN_CARDINALITY or 0 <= read < cache.cardinality
 
 
 def _advice(take: Take, cache: Cache) -> Finding:
@@ -117,11 +113,10 @@ def cache_random(plan: Inspection) -> Iterator[Finding]:
         if found.drawn is None:
             continue
         node, keeper = found.node, found.keeper
-        behind = between(keeper, node) if any(node is part for part in below(keeper)) else []
         yield Finding(
             node,
             found.message,
-            calls([keeper, node, *behind]),
+            calls([keeper, node, *between(keeper, node)]),
             f"The {keeper.name} then stores what does not change. The function uses new random numbers in every epoch.",
         )
 
@@ -132,7 +127,7 @@ _KEEP_EPOCHS = (Map, Filter, Batch, Enumerate, Prefetch, Shuffle)
 def cache_repeated(plan: Inspection) -> Iterator[Finding]:
     """Cache()·…·Repeat(n) with n of at least 2."""
     for cache, _ in plan.asked(Cache):
-        for node in below(cache):
+        for node in below(cache, _KEEP_EPOCHS):
             if isinstance(node, Repeat) and node.count > 1:
                 yield Finding(
                     cache,
@@ -140,8 +135,6 @@ def cache_repeated(plan: Inspection) -> Iterator[Finding]:
                     calls([*between(cache, node), cache, node]),
                     f"The cache then stores a {_part(node.count)} of that, and serves the later repetitions.",
                 )
-            if not isinstance(node, _KEEP_EPOCHS):
-                break
 
 
 def _part(count: int) -> str:
@@ -154,11 +147,10 @@ def cache_shuffled(plan: Inspection) -> Iterator[Finding]:
         if found.drawn is not None:
             continue
         node, keeper = found.node, found.keeper
-        front = between(keeper, node) if any(node is part for part in below(keeper)) else []
         yield Finding(
             node,
             found.message,
-            calls([*front, keeper, node]),
+            calls([*between(keeper, node), keeper, node]),
             f"After the {keeper.name}, the shuffle has another order in every epoch. To keep one order on purpose, "
             "pass reshuffle_each_iteration=False to it.",
         )

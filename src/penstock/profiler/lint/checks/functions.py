@@ -67,17 +67,7 @@ def widened_floats(plan: Inspection) -> Iterator[Finding]:
         if id(node) not in told and node.input.spec is not None:
             told.add(id(node))
             for dtype, how, mended in _widened(node.function, node.input.spec):
-                yield _advice(node, dtype, how, mended)
-
-
-def _advice(node: Any, dtype: str, how: str, mended: str) -> Finding:
-    message = f"{node.label} converts {dtype} to float64: {how}."
-    return Finding(node, message, mended, _WHY)
-
-
-def _in_float32(operator: str, operand: str, *, in_front: bool) -> str:
-    call = f"{operand} {operator} x" if in_front else f"x {operator} {operand}"
-    return f"{call}, with array = array.astype(np.float32)" if operand == "array" else call
+                yield Finding(node, f"{node.label} converts {dtype} to float64: {how}.", mended, _WHY)
 
 
 def _widened(function: Callable[..., Any], spec: Any) -> Iterator[tuple[str, str, str]]:
@@ -134,22 +124,21 @@ def _told(equation: Equation, dtype: np.dtype) -> tuple[str, str]:
     in_front = isinstance(equation.operands[0], Const)
     if np.ndim(constant):
         shown, narrow = f"an array of {np.asarray(constant).dtype}", "array"
+        note = ", with array = array.astype(np.float32)"
     else:
         shown = f"{float(constant):g}"
-        narrow = f"np.float32({shown})"
-    parts = (shown, str(dtype)) if in_front else (str(dtype), shown)
-    return f" {sign} ".join(parts), _in_float32(sign, narrow, in_front=in_front)
+        narrow, note = f"np.float32({shown})", ""
+    if in_front:
+        return f"{shown} {sign} {dtype}", f"{narrow} {sign} x{note}"
+    return f"{dtype} {sign} {shown}", f"x {sign} {narrow}{note}"
 
 
 def _asks_for_it(function: Callable[..., Any]) -> bool:
     """Return True if a function names float64, so that it is intended."""
-    named = any(use.value is np.float64 or use.value == _FLOAT64 for use in uses(function) if _is_dtype(use.value))
+    values = [use.value for use in uses(function)]
+    named = any(value is np.float64 or (isinstance(value, np.dtype) and value == _FLOAT64) for value in values)
     code = getattr(function, "__code__", None)
     return named or (isinstance(code, CodeType) and any(one in _NAMES for one in code.co_consts if type(one) is str))
-
-
-def _is_dtype(value: Any) -> bool:
-    return value is np.float64 or isinstance(value, np.dtype)
 
 
 _MOST = 4096  # bytes of an element; for larger ones, the call itself is not the main cost

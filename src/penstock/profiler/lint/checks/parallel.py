@@ -8,13 +8,11 @@ from dataclasses import replace
 from penstock.functions.uses import keeps_state
 from penstock.plan.batching import BatchNode
 from penstock.plan.inputs import Scan
-from penstock.plan.node import AUTOTUNE, Node, function_name
+from penstock.plan.node import AUTOTUNE, function_name
 from penstock.plan.ops import Batch, Interleave, Map, Prefetch
-from penstock.plan.step_effects import on_workers
-from penstock.plan.visible import shown_ahead
 from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import call, calls
-from penstock.profiler.lint.inspection import Inspection, element_bytes, has_bytes
+from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.names import reads_files
 from penstock.profiler.lint.natures import randomness, work
 from penstock.rewrite.rules.inject_prefetch import has_workers, is_ahead, must_stay
@@ -27,50 +25,24 @@ _GROUPS = (Batch, BatchNode)
 def idle_prefetch(plan: Inspection) -> Iterator[Finding]:
     """Prefetch(m)·Prefetch(n), and Batch·Prefetch(n)·Map(f, parallel)."""
     for node in plan.written.walk():
-        yield from _in(node)
-
-
-def _in(node: Node) -> Iterator[Finding]:
-    if isinstance(node, Prefetch) and isinstance(node.input, Prefetch):
-        yield Finding(
-            node.input,
-            f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
-            calls([node]),
-            "One buffer has the same effect and less overhead.",
-        )
-    if not isinstance(node, Batch) or not isinstance(node.input, Prefetch) or node.input.buffer_size == 0:
-        return
-    prefetch, mapped = node.input, node.input.input
-    if isinstance(mapped, Map) and mapped.num_parallel_calls is not None:
-        yield Finding(
-            prefetch,
-            f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of {node.label}.",
-            calls([mapped, node, prefetch]),
-            "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
-        )
-
-
-_NARROW = 32  # number of elements below which the transfer of one costs more than a µs
-_SMALL = 1 << 12  # bytes of an element that is computed in a few µs
-
-
-def narrow_prefetch(plan: Inspection) -> Iterator[Finding]:
-    """Prefetch(n)·x, where n is small, and elements are small and not batches."""
-    for node, above in plan.each(Prefetch):
-        spec = node.input.spec
-        size = element_bytes(spec)
-        if not 0 < node.buffer_size < _NARROW or size is None or size > _SMALL or has_bytes(spec):
+        if isinstance(node, Prefetch) and isinstance(node.input, Prefetch):
+            yield Finding(
+                node.input,
+                f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
+                calls([node]),
+                "One buffer has the same effect and less overhead.",
+            )
+        if not isinstance(node, Batch) or not isinstance(node.input, Prefetch) or node.input.buffer_size == 0:
             continue
-        others = [each for each in (*above, *node.input.walk()) if on_workers(each)]  # other checks cover these
-        if others or any(isinstance(each, _GROUPS) for each in node.input.walk()) or shown_ahead(node.input):
-            continue
-        yield Finding(
-            node,
-            f"{node.label} passes small elements to the loop's thread one by one, for up to 50 µs each.",
-            call(replace(node, buffer_size=AUTOTUNE)),
-            "AUTOTUNE computes a few megabytes ahead and passes them together. A number is for batches: "
-            f".batch(32){call(node)} computes {node.buffer_size} batches ahead.",
-        )
+        prefetch, mapped = node.input, node.input.input
+        if isinstance(mapped, Map) and mapped.num_parallel_calls is not None:
+            yield Finding(
+                prefetch,
+                f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of "
+                f"{node.label}.",
+                calls([mapped, node, prefetch]),
+                "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
+            )
 
 
 _DEFAULT = 16  # the default
@@ -149,7 +121,9 @@ def sequential_map(plan: Inspection) -> Iterator[Finding]:
 def no_prefetch(plan: Inspection) -> Iterator[Finding]:
     """A plan of batches whose last steps run in the training loop: nothing is parallel, or they may not run ahead."""
     end = plan.written
-    if not any(isinstance(node, _GROUPS) for node in end.walk()) or _becomes_parallel(plan):
+    # other advice makes a step parallel: later steps then run ahead, or have their own advice
+    becomes_parallel = any(sequential_maps(plan)) or any(sequential_interleaves(plan))
+    if becomes_parallel or not any(isinstance(node, _GROUPS) for node in end.walk()):
         return
     if has_workers(plan.final):
         if is_ahead(plan.final) or must_stay(plan.final):
@@ -167,11 +141,6 @@ def no_prefetch(plan: Inspection) -> Iterator[Finding]:
         ".prefetch(ps.AUTOTUNE)",
         "Add it as the last step: the next batches are then computed while the loop works on this one.",
     )
-
-
-def _becomes_parallel(plan: Inspection) -> bool:
-    """Return True if other advice makes a step parallel: later steps then run ahead, or have their own advice."""
-    return any(sequential_maps(plan)) or any(sequential_interleaves(plan))
 
 
 def _is_in_memory(scan: Scan) -> bool:

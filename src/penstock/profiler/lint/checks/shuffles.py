@@ -30,7 +30,7 @@ _SHUFFLES = (Shuffle, GlobalShuffle)
 def shuffle_batches(plan: Inspection) -> Iterator[Finding]:
     """Shuffle(n)·…·Batch(k), without a shuffle before the batch."""
     for shuffle, _ in plan.asked(Shuffle):
-        for node in below(shuffle):
+        for node in below(shuffle, _BEHIND_BATCH):
             if isinstance(node, (Batch, PaddedBatch)) and not _is_shuffled(node):
                 elements = replace(shuffle, buffer_size=shuffle.buffer_size * node.batch_size)
                 yield Finding(
@@ -39,15 +39,13 @@ def shuffle_batches(plan: Inspection) -> Iterator[Finding]:
                     calls([elements, node, *between(shuffle, node)]),
                     "Every batch is then a random selection, another one in every epoch. The buffer has the same size.",
                 )
-            if not isinstance(node, _BEHIND_BATCH):
-                break
 
 
 def _is_shuffled(batch: Batch | PaddedBatch) -> bool:
     return any(isinstance(node, _SHUFFLES) and not are_names(node) for node in below(batch))
 
 
-_BEHIND_DECODING = (Filter, Prefetch)
+_BEHIND_DECODING = (Map, Filter, Prefetch)
 _TIMES = 4  # growth above this factor counts
 _LEAST = 1 << 24  # bytes: advice reports only buffers of at least this size
 _FEWEST = 64  # images of unknown size in a buffer that are worth a line
@@ -57,7 +55,7 @@ _PICTURE = 224 * 224 * 3 * 4  # bytes of a typical network input
 def shuffle_decoded(plan: Inspection) -> Iterator[Finding]:
     """Shuffle(n)·…·Map(f), where f makes elements much larger and could run after the shuffle."""
     for shuffle, _ in plan.each(Shuffle):
-        growing = [node for node in _maps(shuffle) if _grows(node)]
+        growing = [node for node in below(shuffle, _BEHIND_DECODING) if isinstance(node, Map) and _grows(node)]
         message = _message(shuffle) if growing else None
         if message is not None:
             first = growing[-1]
@@ -69,14 +67,6 @@ def shuffle_decoded(plan: Inspection) -> Iterator[Finding]:
             )
 
 
-def _maps(shuffle: Shuffle) -> Iterator[Map]:
-    for node in below(shuffle):
-        if isinstance(node, Map):
-            yield node
-        elif not isinstance(node, _BEHIND_DECODING):
-            return
-
-
 def _grows(mapped: Map) -> bool:
     before, after = element_bytes(mapped.input.spec), element_bytes(mapped.spec)
     if before is not None and after is not None:
@@ -85,7 +75,9 @@ def _grows(mapped: Map) -> bool:
 
 
 def _message(shuffle: Shuffle) -> str | None:
-    count = _filled(shuffle)
+    count = shuffle.buffer_size
+    if shuffle.input.cardinality >= 0:
+        count = min(count, shuffle.input.cardinality)
     size = element_bytes(shuffle.spec)
     if size is None:
         if count < _FEWEST:
@@ -97,18 +89,13 @@ def _message(shuffle: Shuffle) -> str | None:
     return f"The buffer of {shuffle.label} contains {size_text(count * size)}, {size_text(size)} per element"
 
 
-def _filled(shuffle: Shuffle) -> int:
-    node: Node = shuffle.input
-    return min(shuffle.buffer_size, node.cardinality) if node.cardinality >= 0 else shuffle.buffer_size
-
-
 _BEHIND_REPEAT = (Map, Filter, Enumerate, Prefetch, Cache)
 
 
 def shuffle_epochs(plan: Inspection) -> Iterator[Finding]:
     """Shuffle·…·Repeat(n) with n above 1, or infinite."""
     for shuffle, _ in plan.asked(Shuffle):
-        for node in below(shuffle):
+        for node in below(shuffle, _BEHIND_REPEAT):
             if isinstance(node, Repeat) and node.count not in (0, 1):
                 yield Finding(
                     shuffle,
@@ -118,8 +105,6 @@ def shuffle_epochs(plan: Inspection) -> Iterator[Finding]:
                     "Each epoch then contains every element once, in its own order. There is no wait between "
                     "epochs: the buffer of the next epoch fills while that of the current one empties.",
                 )
-            if not isinstance(node, _BEHIND_REPEAT):
-                break
 
 
 _BEHIND_FILES = (Map, Filter, Enumerate, Prefetch)
@@ -154,14 +139,12 @@ def shuffle_small(plan: Inspection) -> Iterator[Finding]:
 
 def _read_in_turn(shuffle: Shuffle) -> tuple[str, ...]:
     """Return the TFRecord files before a shuffle, if they are read one after another."""
-    for node in below(shuffle):
+    for node in below(shuffle, _BEHIND_FILES):
         if isinstance(node, Scan):
             return node.source.files if isinstance(node.source, RecordsSource) and _is_plain(node.source) else ()
         if isinstance(node, FlatMap) and function_name(node.function) == RecordsSource.kind:
             source = getattr(node.function, "source", None)
             return _named(node.input) if source is None or _is_plain(source) else ()
-        if not isinstance(node, _BEHIND_FILES):
-            break
     return ()
 
 
@@ -240,8 +223,5 @@ def _by_number(shuffle: Shuffle) -> bool:
     """Return True if only maps are between the shuffle and a source with fast access by index."""
     if obstacle(shuffle.input) is not None:
         return False
-    node: Node = shuffle
-    for node in below(shuffle):
-        if not isinstance(node, (Map, Prefetch)):
-            break
+    *_, node = below(shuffle, (Map, Prefetch))
     return isinstance(node, Scan) and not isinstance(node.source, ParquetSource)
