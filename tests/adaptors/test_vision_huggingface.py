@@ -21,6 +21,7 @@ from tests.adaptors.test_vision import assert_equal, folder, pytestmark, seed
 from tests.adaptors.test_vision_own_code import kernel_calls
 from tests.adaptors.vision_compositions import composition
 from torch.utils import data
+from torchvision.transforms import v2
 
 from penstock.torch import DataLoader, open_image
 from penstock.torch.vision import opened, own_code
@@ -84,7 +85,7 @@ def test_transforms_of_images(folder, make, workers, monkeypatch):
     before = vars(feature).copy()
     assert_equal(dataset, 1, num_workers=workers)
     assert vars(feature) == before
-    assert type(GLOBAL) in (v1.Compose, made.v2.Compose)
+    assert type(GLOBAL) in (v1.Compose, v2.Compose)
     found, images = kernel_calls(monkeypatch), []
     decode = opened.decoded
     monkeypatch.setattr(opened, "decoded", lambda content: images.append(1) or decode(content))
