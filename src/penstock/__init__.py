@@ -117,16 +117,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from penstock import audio as audio
-    from penstock import catalog as catalog
-    from penstock import experimental as experimental
-    from penstock import formats as formats
-    from penstock import image as image
-    from penstock import io as io
-    from penstock import profiler as profiler
-    from penstock import service as service
-    from penstock import video as video
-    from penstock import viz as viz
+    from penstock import audio, catalog, experimental, formats, image, io, profiler, service, video, viz
     from penstock.dataset import schedule as mixing
     from penstock.dataset.map_fn import map_fn as map_fn
     from penstock.dataset.record_files import ArrayRecordDataset as ArrayRecordDataset
@@ -135,14 +126,8 @@ if TYPE_CHECKING:
     from penstock.dataset.record_files import LmdbDataset as LmdbDataset
     from penstock.dataset.record_files import TextLineDataset as TextLineDataset
     from penstock.dataset.record_files import TokenDataset as TokenDataset
-    from penstock.dataset.sample_files import ImageFolderDataset as ImageFolderDataset
-    from penstock.dataset.sample_files import LitDataset as LitDataset
-    from penstock.dataset.sample_files import MDSDataset as MDSDataset
-    from penstock.dataset.sample_files import WebDataset as WebDataset
-    from penstock.dataset.table_files import ArrowDataset as ArrowDataset
-    from penstock.dataset.table_files import JsonLinesDataset as JsonLinesDataset
-    from penstock.dataset.table_files import NumpyDataset as NumpyDataset
-    from penstock.dataset.table_files import ParquetDataset as ParquetDataset
+    from penstock.dataset.sample_files import ImageFolderDataset, LitDataset, MDSDataset, WebDataset
+    from penstock.dataset.table_files import ArrowDataset, JsonLinesDataset, NumpyDataset, ParquetDataset
     from penstock.formats.keras_utils import audio_dataset_from_directory as audio_dataset_from_directory
     from penstock.formats.keras_utils import image_dataset_from_directory as image_dataset_from_directory
     from penstock.formats.keras_utils import split_dataset as split_dataset

@@ -17,15 +17,23 @@ def environment(name: str) -> str | None:
     return os.environ.get(f"PENSTOCK_{name}") or None
 
 
+_OWN_CORES = "Leave it out to use the cores this process was granted."
+
+
 class AutotuneOptions(Group):
     """Resources that a data set may use: `Options.autotune`.
 
     Args:
         enabled: If True, `ps.AUTOTUNE` chooses the number of workers. If False, it means one worker. Default: True.
-        cpu_budget: Largest number of workers that run a pipeline at the same time, at least 1. Default: no limit.
-        ram_budget: Largest number of bytes that all buffers of one iteration use together, at least 1. By default, all
-            iterations of the process share half of the memory that was free when the first one began.
-        min_parallelism: Smallest number of workers that `ps.AUTOTUNE` uses, at least 1. Default: no limit.
+        cpu_budget: Largest number of workers that run a pipeline at the same time, whatever `num_parallel_calls` is. By
+            default there is no limit: `ps.AUTOTUNE` starts with the cores of this process, and uses more workers for
+            functions that wait.
+        ram_budget: Largest number of bytes that all buffers of one iteration use together: shuffles, caches, batches,
+            windows, and elements that are computed before the consumer needs them. Each buffer may hold at least one
+            result. By default, all iterations of the process share half of the memory that was free when the first one
+            began.
+        min_parallelism: Smallest number of workers that `ps.AUTOTUNE` uses, even on fewer cores. Use it for functions
+            that wait. `cpu_budget` takes precedence.
         **others: No other names are accepted.
 
     Raises:
@@ -41,35 +49,10 @@ class AutotuneOptions(Group):
 
     path = "autotune"
 
-    enabled = Setting(
-        bool, True, "If True, `ps.AUTOTUNE` chooses the number of workers. If False, it means one worker."
-    )
-    cpu_budget = Setting[int | None](
-        int,
-        None,
-        "Largest number of workers that run a pipeline at the same time, whatever `num_parallel_calls` is. By default "
-        "there is no limit: `ps.AUTOTUNE` starts with the cores of this process, and uses more workers for functions "
-        "that wait.",
-        least=1,
-        hint="Leave it out to use the cores this process was granted.",
-    )
-    ram_budget = Setting[int | None](
-        int,
-        None,
-        "Largest number of bytes that all buffers of one iteration use together: shuffles, caches, batches, windows, "
-        "and elements that are computed before the consumer needs them. Each buffer may hold at least one result. By "
-        "default, all iterations of the process share half of the memory that was free when the first one began.",
-        least=1,
-        hint="Give bytes, 1 << 30 for a gibibyte, or leave it out.",
-    )
-    min_parallelism = Setting[int | None](
-        int,
-        None,
-        "Smallest number of workers that `ps.AUTOTUNE` uses, even on fewer cores. Use it for functions that wait. "
-        "`cpu_budget` takes precedence.",
-        least=1,
-        hint="Leave it out to use the cores this process was granted.",
-    )
+    enabled = Setting(bool, True)
+    cpu_budget = Setting[int | None](int, None, least=1, hint=_OWN_CORES)
+    ram_budget = Setting[int | None](int, None, least=1, hint="Give bytes, 1 << 30 for a gibibyte, or leave it out.")
+    min_parallelism = Setting[int | None](int, None, least=1, hint=_OWN_CORES)
 
     def __init__(
         self,
@@ -80,13 +63,7 @@ class AutotuneOptions(Group):
         min_parallelism: int | None = None,
         **others: Any,
     ) -> None:
-        super().__init__(
-            enabled=enabled,
-            cpu_budget=cpu_budget,
-            ram_budget=ram_budget,
-            min_parallelism=min_parallelism,
-            **others,
-        )
+        self._begin(locals())
 
 
 class ThreadingOptions(Group):
@@ -95,8 +72,10 @@ class ThreadingOptions(Group):
     Args:
         private_threadpool_size: Number of threads of a pool that each iteration has for itself. 0 means the number of
             cores of this process. By default, all data sets of the process share one pool.
-        switch_interval: Seconds before a Python thread of this process gives up the GIL, while a data set is iterated.
-            By default, penstock measures the best value.
+        switch_interval: Seconds before a Python thread of this process gives up the GIL, while this data set is
+            iterated: `sys.setswitchinterval`. Python's default is 0.005, which slows workers down to a fifth if a
+            thread of yours computes in Python without pause. By default, penstock measures how long workers wait for
+            the GIL, and sets 0.0005 if they wait for the whole interval. Set 0.005 to keep Python's default.
         **others: No other names are accepted.
 
     Raises:
@@ -115,31 +94,20 @@ class ThreadingOptions(Group):
     private_threadpool_size = Setting[int | None](
         int,
         None,
-        "Number of threads of a pool that each iteration has for itself. 0 means the number of cores of this process. "
-        "By default, all data sets of the process share one pool.",
         least=0,
         hint="0 takes as many workers as there are cores; leave it out to share the process's pool.",
     )
     switch_interval = Setting[float | None](
         float,
         None,
-        "Seconds before a Python thread of this process gives up the GIL, while this data set is iterated: "
-        "`sys.setswitchinterval`. Python's default is 0.005, which slows workers down to a fifth if a thread of yours "
-        "computes in Python without pause. By default, penstock measures how long workers wait for the GIL, and sets "
-        "0.0005 if they wait for the whole interval. Set 0.005 to keep Python's default.",
         above=0,
         hint="Leave it out to have it measured; 0.0005 is good beside threads that compute in Python.",
     )
 
     def __init__(
-        self,
-        *,
-        private_threadpool_size: int | None = None,
-        switch_interval: float | None = None,
-        **others: Any,
+        self, *, private_threadpool_size: int | None = None, switch_interval: float | None = None, **others: Any
     ) -> None:
-        given = {"private_threadpool_size": private_threadpool_size, "switch_interval": switch_interval}
-        super().__init__(**given, **others)
+        self._begin(locals())
 
 
 def _optimization() -> type[OptimizationOptions]:
@@ -161,13 +129,20 @@ class Options(Group):
         dataset_name: Name of the data set in `explain()` and in its repr.
         experimental_warm_start: If True, workers start when an iterator is created, not when the first element is
             requested. Default: False.
-        element_timeout: Seconds that one call of a function of `map` or `filter` may take. By default, there is no
+        element_timeout: Seconds that one call of a function of `map` or `filter` may take. penstock abandons a call
+            that takes longer. Its element fails with an error that names where it was read. By default, there is no
             limit.
-        second_writer: `"share"` or `"wait"`: what an iteration does if another process is writing the same cache.
-            Default: `"share"`.
-        autocache: `"memory"`, `"disk"` or `"auto"`: the place of a cache that penstock may add. By default, penstock
-            adds no cache.
-        zero_copy: If True, arrays may be read-only views of the memory they come from. Default: False.
+        second_writer: Behaviour of an iteration that reaches the end of a cache or snapshot that another process is
+            still writing. `"share"`: read each part that the other process commits. `"wait"`: wait until the other
+            process has finished. In both cases, this iteration continues writing if the other process is gone. Default:
+            `"share"`.
+        autocache: Place of a cache that penstock may add, if the first full epoch shows that later epochs get faster:
+            `"memory"`, `"disk"` (in the cache directory of the user), or `"auto"` for the better of both. The elements
+            and their order stay the same: penstock caches no random elements, and no step that has side effects.
+            `explain()` reports the decision. By default, penstock adds no cache.
+        zero_copy: If True, the arrays of an element may be views of the memory they come from: your own arrays, a
+            mapped file, or a cache. Views are read-only, and show what you later write into your arrays. By default,
+            the consumer owns every array, which costs a copy if the array was not computed for the consumer.
         autotune: Resources that the data set may use: an `AutotuneOptions` object, or a dict of its settings.
         threading: Threads that run the data set: a `ThreadingOptions` object, or a dict of its settings.
         experimental_optimization: Rewrites of the plan: a `ps.experimental.OptimizationOptions` object, or a dict.
@@ -190,51 +165,21 @@ class Options(Group):
         (2, 0)
     """
 
-    deterministic = Setting(
-        bool,
-        True,
-        "If True, parallel steps keep the order of the elements, unless a step has an argument of its own.",
-    )
-    seed = Setting(int, 0, "Seed of all random numbers of the data set, unless a step has a seed of its own.")
-    dataset_name = Setting[str | None](str, None, "Name of the data set in `explain()` and in its repr.")
-    experimental_warm_start = Setting(
-        bool,
-        False,
-        "If True, workers start when an iterator is created, not when the first element is requested.",
-    )
+    deterministic = Setting(bool, True)
+    seed = Setting(int, 0)
+    dataset_name = Setting[str | None](str, None)
+    experimental_warm_start = Setting(bool, False)
     element_timeout = Setting[float | None](
-        float,
-        None,
-        "Seconds that one call of a function of `map` or `filter` may take. penstock abandons a call that takes "
-        "longer. Its element fails with an error that names where it was read. By default, there is no limit.",
-        above=0,
-        hint="Give seconds, as 30 or 0.5, or leave it out to wait as long as a call takes.",
+        float, None, above=0, hint="Give seconds, as 30 or 0.5, or leave it out to wait as long as a call takes."
     )
-    second_writer = Setting(
-        str,
-        "share",
-        "Behaviour of an iteration that reaches the end of a cache or snapshot that another process is still writing. "
-        '`"share"`: read each part that the other process commits. `"wait"`: wait until the other process has '
-        "finished. In both cases, this iteration continues writing if the other process is gone.",
-        one_of=("share", "wait"),
-    )
+    second_writer = Setting(str, "share", one_of=("share", "wait"))
     autocache = Setting[str | None](
         str,
         None,
-        "Place of a cache that penstock may add, if the first full epoch shows that later epochs get faster: "
-        '`"memory"`, `"disk"` (in the cache directory of the user), or `"auto"` for the better of both. The elements '
-        "and their order stay the same: penstock caches no random elements, and no step that has side effects. "
-        "`explain()` reports the decision. By default, penstock adds no cache.",
         one_of=("memory", "disk", "auto"),
         hint="For a cache in another place, such as a URL, name it in the pipeline: ds.cache('s3://bucket/features').",
     )
-    zero_copy = Setting(
-        bool,
-        False,
-        "If True, the arrays of an element may be views of the memory they come from: your own arrays, a mapped file, "
-        "or a cache. Views are read-only, and show what you later write into your arrays. By default, the consumer "
-        "owns every array, which costs a copy if the array was not computed for the consumer.",
-    )
+    zero_copy = Setting(bool, False)
     autotune = Subgroup(lambda: AutotuneOptions)
     threading = Subgroup(lambda: ThreadingOptions)
     experimental_optimization = Subgroup(_optimization, "Rewrites of the plan: `ps.experimental.OptimizationOptions`.")
@@ -260,22 +205,7 @@ class Options(Group):
         experimental_threading: ThreadingOptions | Mapping[str, Any] | None = None,
         **others: Any,
     ) -> None:
-        super().__init__(
-            deterministic=deterministic,
-            seed=seed,
-            dataset_name=dataset_name,
-            experimental_warm_start=experimental_warm_start,
-            element_timeout=element_timeout,
-            second_writer=second_writer,
-            autocache=autocache,
-            zero_copy=zero_copy,
-            autotune=autotune,
-            threading=threading,
-            experimental_optimization=experimental_optimization,
-            experimental_deterministic=experimental_deterministic,
-            experimental_threading=experimental_threading,
-            **others,
-        )
+        self._begin(locals())
 
 
 Group._root = Options

@@ -7,8 +7,10 @@ tf.data that do nothing here are errors, with a reason from `WITHOUT_EFFECT`.
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -48,7 +50,8 @@ class Setting(Generic[T]):
 
     `kind` is bool, int, float or str. numpy's bools and numbers are accepted, and integers for floats; a bool is not
     accepted for a number. A number may have a bound: `least` is the smallest value, and values must be larger than
-    `above`. A text may be limited to the values `one_of`. `since` is the version that introduced the setting.
+    `above`. A text may be limited to the values `one_of`. `since` is the version that introduced the setting. If there
+    is no `text`, the section `Args` in the docstring of the class describes the setting.
     """
 
     name: str
@@ -57,7 +60,7 @@ class Setting(Generic[T]):
         self,
         kind: type,
         default: T,
-        text: str,
+        text: str | None = None,
         *,
         least: int | None = None,
         above: int | None = None,
@@ -180,10 +183,19 @@ class Group:
         cls._settings = {name: item for name, item in items.items() if isinstance(item, Setting)}
         cls._below = {name: item for name, item in items.items() if isinstance(item, Subgroup)}
         cls._aliases = {name for name, item in items.items() if isinstance(item, Alias)}
+        texts = _described(cls.__doc__ or "")
+        for name, setting in cls._settings.items():
+            setting.__doc__ = setting.__doc__ or texts.get(name)
 
     def __init__(self, **settings: Any) -> None:
+        self._begin(settings)
+
+    def _begin(self, given: dict[str, Any]) -> None:
+        """Set the given settings. A class with typed keywords passes its `locals()`: `self`, keywords and `others`."""
         vars(self).update(_given={}, _groups={}, _owner=None, _frozen=False)
-        for name, value in settings.items():
+        for name, value in (given | given.get("others", {})).items():
+            if name in ("self", "others"):
+                continue
             if value is not None:
                 setattr(self, name, value)
 
@@ -273,6 +285,13 @@ class Group:
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._set().items())
         return f"{type(self).__name__}({settings})"
+
+
+def _described(docstring: str) -> dict[str, str]:
+    """Return the texts of the section `Args` of a docstring, by argument."""
+    section = inspect.cleandoc(docstring).partition("\nArgs:\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE)
+    return {name: re.sub(r"\n +", " ", text) for name, text in entries}
 
 
 class Subgroup(Generic[G]):

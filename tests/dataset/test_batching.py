@@ -8,7 +8,7 @@ import penstock as ps
 from penstock import errors
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
-from penstock.physical.stages.padded import pad_block
+from penstock.physical.stages.padded import Padder
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
 BOTH = pytest.mark.parametrize("source", [rows, untold])
@@ -133,7 +133,7 @@ def test_short_and_long_rows_are_padded_alike(length, dtype):
     lengths = [length, 0, length - 2, 1]
     block = Block.from_elements([values(n) for n in lengths])
     filler = b"-" if dtype is object else np.float32(-1)
-    (batch,) = pad_block(block, [(None,)], [filler]).elements()
+    (batch,) = Padder(lambda *_: [((None,), filler)])(block, block.size).elements()
     wanted = np.full((4, length), filler, dtype)
     for row, n in enumerate(lengths):
         wanted[row, :n] = values(n)
@@ -481,7 +481,7 @@ def test_strings_of_many_files_are_padded_where_they_are():
     buffers = (np.frombuffer(b"abc", np.uint8), np.frombuffer(b"xyz", np.uint8))
     column = BytesColumn(buffers, np.array([[0], [1]]), np.array([[2], [1]]), np.array([[0], [1]], np.int32))
     for value, filler in ((b"", b""), (b"..", b"..")):
-        (batch,) = pad_block(Block.single(column), [(2,)], [value]).elements()
+        (batch,) = Padder(lambda *_, value=value: [((2,), value)])(Block.single(column), len(column)).elements()
         assert batch.tolist() == [[b"ab", filler], [b"y", filler]]
 
 

@@ -13,13 +13,13 @@ from tests.reference import Context, elements, leaves_of, rebuilt, stacked, stac
 
 from penstock.block.structure import flatten
 from penstock.block.tensors import RaggedTensor, SparseTensor
-from penstock.plan import batching
+from penstock.plan import batching, ops
 from penstock.plan.batching import PadToCardinality
 
 # -- meaning
 
 
-def groups(node: batching.BatchNode, context: Context) -> Iterator[list[Any]]:
+def groups(node: ops.BatchNode, context: Context) -> Iterator[list[Any]]:
     below = elements(node.input, context)
     while parts := list(islice(below, node.batch_size)):
         if len(parts) == node.batch_size or not node.drop_remainder:

@@ -11,9 +11,9 @@ from penstock.block.block import Block
 from penstock.block.structure import flatten
 from penstock.errors import marked
 from penstock.physical.stage import Stage, as_of_now
-from penstock.physical.stages.batch import RebatchStage, stack_block
+from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.cardinality import PadToCardinalityStage
-from penstock.physical.stages.grouped import GroupedStage
+from penstock.physical.stages.grouped import GroupedStage, RebatchStage
 from penstock.physical.stages.padded import Padder, ragged_block
 from penstock.plan.node import StepName
 from penstock.plan.padding import paddings

@@ -14,7 +14,7 @@ from penstock.block.origin import Origin
 from penstock.errors import DeadlineExceededError
 from penstock.physical.filter_transform import FilterTransform
 from penstock.physical.transform import MapTransform, run_all
-from penstock.runtime.transform_runner import watched
+from penstock.runtime.transform_runner import TimedRunner
 
 SECONDS = 30
 SHORT = 0.05  # seconds: hanging functions never end, and others take no time
@@ -68,7 +68,7 @@ def test_in_time_it_is_what_the_transforms_give():
         return x * 2
 
     transforms = [mapped(odd), FilterTransform(lambda x: x != 8, "filter", None, vectorise=False)]
-    run = watched(run_all, SECONDS)
+    run = TimedRunner(run_all, SECONDS)
     made, wanted = run(transforms, numbers(0, 6), Numbers(0)), run_all(transforms, numbers(0, 6), Numbers(0))
     assert places(made)[:3] == places(wanted)[:3] == [0, 2, 4]
     assert [str(error) for _, error in made.failures] == [str(error) for _, error in wanted.failures]
@@ -82,7 +82,7 @@ def test_the_element_that_hangs_fails_alone(never):
             never.wait()
         return x
 
-    made = watched(run_all, SHORT)([mapped(hangs)], numbers(10, 17), Numbers(10))
+    made = TimedRunner(run_all, SHORT)([mapped(hangs)], numbers(10, 17), Numbers(10))
     found = places(made)
     errors = [error for _, error in made.failures]
     assert [x for x in found if isinstance(x, int)] == [10, 11, 13, 14, 16]
@@ -107,7 +107,7 @@ def test_a_lone_element_that_hangs_is_tried_once(never):
         calls.append(int(x))
         never.wait()
 
-    made = watched(run_all, SHORT)([mapped(hangs)], numbers(3, 4), Numbers(None))
+    made = TimedRunner(run_all, SHORT)([mapped(hangs)], numbers(3, 4), Numbers(None))
     assert calls == [3]
     assert type(made.error) is DeadlineExceededError
     assert made.error.context.element is None
@@ -121,7 +121,7 @@ def test_an_abandoned_thread_ends_when_its_function_does(never):
         never.wait()
         return x
 
-    run = watched(run_all, SHORT)
+    run = TimedRunner(run_all, SHORT)
     run([mapped(hangs)], numbers(0, 1), Numbers(0))
     assert entered.wait(SECONDS)
     assert helpers()
@@ -136,7 +136,7 @@ def test_threads_are_used_again_and_end_with_their_owner():
         seen.add(threading.get_ident())
         return x
 
-    run = watched(run_all, SECONDS)
+    run = TimedRunner(run_all, SECONDS)
     for _ in range(20):
         run([mapped(marks)], numbers(0, 2), Numbers(0))
     assert len(seen) == 1
@@ -146,7 +146,7 @@ def test_threads_are_used_again_and_end_with_their_owner():
 
 
 def test_several_callers_at_once():
-    run = watched(run_all, SECONDS)
+    run = TimedRunner(run_all, SECONDS)
     together = threading.Barrier(4, timeout=SECONDS)
     results = {}
 
@@ -170,7 +170,7 @@ def test_what_is_no_failure_of_an_element_reaches_the_caller():
         raise SystemExit(4)
 
     with pytest.raises(SystemExit):
-        watched(run_all, SECONDS)([mapped(leaves)], numbers(0, 2), Numbers(0))
+        TimedRunner(run_all, SECONDS)([mapped(leaves)], numbers(0, 2), Numbers(0))
 
 
 def test_the_callers_context_is_seen():
@@ -178,7 +178,7 @@ def test_the_callers_context_is_seen():
         return np.float64(1) / np.float64(x)
 
     with np.errstate(divide="raise"):
-        made = watched(run_all, SECONDS)([mapped(divides)], numbers(0, 1), Numbers(0))
+        made = TimedRunner(run_all, SECONDS)([mapped(divides)], numbers(0, 1), Numbers(0))
     assert isinstance(made.error, FloatingPointError)
 
 
@@ -188,7 +188,7 @@ def test_memory_offered_is_not_written_to():
     def offered(leaf):
         raise AssertionError("offered")
 
-    made = watched(run_all, SECONDS)(
+    made = TimedRunner(run_all, SECONDS)(
         [MapTransform(lambda x: x + 1, "map", None, vectorise=True)], numbers(0, 3), Numbers(0), offered
     )
     assert places(made) == [1, 2, 3]
@@ -197,7 +197,7 @@ def test_memory_offered_is_not_written_to():
 def test_a_pass_inside_a_function_has_workers():
     """All workers of the pool wait for watched functions, each of which waits for an iteration that needs workers."""
     inner = ps.Dataset.range(4).map(lambda x: x if x % 2 else x + 1, 2)
-    run = watched(run_all, SECONDS)
+    run = TimedRunner(run_all, SECONDS)
 
     def total(x):
         return x + sum(int(y) for y in inner)

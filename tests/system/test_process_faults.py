@@ -326,12 +326,12 @@ def test_the_interpreter_does_not_wait_for_a_thread_that_hangs():
     from penstock.block.column import DenseColumn
     from penstock.block.numbers import Numbers
     from penstock.physical.transform import MapTransform, run_all
-    from penstock.runtime.transform_runner import watched
+    from penstock.runtime.transform_runner import TimedRunner
 
     def hangs(x):
         threading.Event().wait()
 
-    made = watched(run_all, 0.1)(
+    made = TimedRunner(run_all, 0.1)(
         [MapTransform(hangs, "map", None, vectorise=False)], Block.single(DenseColumn(np.arange(3))), Numbers(0))
     print(*(type(error).__name__ for _, error in made.failures))
     """

@@ -102,12 +102,6 @@ def footprint(block: Block | None) -> int:
     """
     if block is None:
         return 0
-    if len(block.columns) == 1:
-        only = block.columns[0]
-        if isinstance(only, DenseColumn):
-            return _owner(only.array)[1]
-        if isinstance(only, BytesColumn) and len(only.buffers) == 1:
-            return _owner(only.buffers[0])[1] + only.starts.nbytes + only.lengths.nbytes
     alive = Footprints()
     alive.add_block(block)
     return alive.nbytes

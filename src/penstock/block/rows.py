@@ -48,13 +48,6 @@ class ColumnRows(ABC):
     @abstractmethod
     def get(self, slots: np.ndarray) -> Column: ...
 
-    def get_with(self, slots: np.ndarray, places: np.ndarray, column: Column, rows: np.ndarray) -> Column | None:
-        """Return the slots' elements, with elements `rows` of a column at `places`, or None if that is not supported.
-
-        At those places, `slots` may hold any number.
-        """
-        return None
-
     @abstractmethod
     def wider(self) -> ColumnRows:
         """Return the same elements in a layout that accepts other columns, too."""
@@ -95,14 +88,6 @@ class DenseRows(ColumnRows):
 
     def get(self, slots: np.ndarray) -> Column:
         return DenseColumn(self._array.take(slots, axis=0))
-
-    def get_with(self, slots: np.ndarray, places: np.ndarray, column: Column, rows: np.ndarray) -> Column | None:
-        if not self.accepts(column):
-            return None
-        assert isinstance(column, DenseColumn)
-        found = self._array.take(slots, axis=0, mode="clip")
-        found[places] = column.array.take(rows, axis=0)
-        return DenseColumn(found)
 
     def wider(self) -> ColumnRows:
         return ListRows(list(self._array))
@@ -374,22 +359,16 @@ class ElementRows:
         block = by_reference(in_order(block, self._structure))
         if len(places) == len(source):
             return block.take(outside)
-        columns = [
-            rows.get_with(source, places, column, outside)
-            for rows, column in zip(self._columns, block.columns, strict=True)
-        ]
-        origins = None if self._origin is None or block.origin is None else (self._origin, block.origin.take(outside))
-        if origins is not None or any(column is None for column in columns):
-            kept, order = source[inside], np.empty(len(source), np.int64)
-            order[np.flatnonzero(inside)] = np.arange(len(kept))
-            order[places] = np.arange(len(kept), len(source))
+        kept, order = source[inside], np.empty(len(source), np.int64)
+        order[np.flatnonzero(inside)] = np.arange(len(kept))
+        order[places] = np.arange(len(kept), len(source))
         made = [
-            joined(rows.get(kept), given.take(outside)).take(order) if column is None else column
-            for column, rows, given in zip(columns, self._columns, block.columns, strict=True)
+            joined(rows.get(kept), given.take(outside)).take(order)
+            for rows, given in zip(self._columns, block.columns, strict=True)
         ]
         origin = None
-        if origins is not None:
-            both = concat_origins([origins[0].get(kept), origins[1]])
+        if self._origin is not None and block.origin is not None:
+            both = concat_origins([self._origin.get(kept), block.origin.take(outside)])
             origin = None if both is None else both.take(order)
         return Block(self._structure, made, len(source), origin)
 

@@ -21,7 +21,6 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, partial
-from typing import Protocol
 
 import numpy as np
 
@@ -100,31 +99,15 @@ def created(nbytes: int) -> int:
 _PATIENCE = 10.0  # seconds that a child may take to copy the memory it sees
 
 
-class Shared(Protocol):
-    """Memory that takes part in a fork."""
-
-    def hold(self) -> None:
-        """Before the fork: block all changes until one of the other methods is called."""
-
-    def is_read(self) -> bool:
-        """Return True if arrays may lie over the memory."""
-
-    def go_on(self) -> None:
-        """Resume in the parent."""
-
-    def leave_to_parent(self) -> None:
-        """Detach in the child."""
-
-
 class Fork:
     """Gives a forked child its own copy of the shared memory that it can see.
 
     The parent waits until the copy is complete, so that its later writes do not reach the child.
     """
 
-    def __init__(self, memories: Iterable[Shared]) -> None:
+    def __init__(self, memories: Iterable[SharedMemory]) -> None:
         self._memories = memories
-        self._held: list[Shared] = []
+        self._held: list[SharedMemory] = []
         self._copied: tuple[int, int] | None = None  # a pipe
 
     def before(self) -> None:

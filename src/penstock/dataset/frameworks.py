@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.dataset.base import Base, Located
 from penstock.errors import InvalidArgumentError, optional_package, user_location
-from penstock.plan.batching import BatchNode, Rebatch
+from penstock.plan.batching import Rebatch
 from penstock.plan.counted import counted
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode
-from penstock.plan.ops import Batch, Map, Prefetch, Repeat, Shard, Take
+from penstock.plan.ops import BatchNode, Map, Prefetch, Repeat, Shard, Take
 
 if TYPE_CHECKING:
     from penstock.adaptors.jax import JaxLoader
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
     from penstock.runtime.run import Iterator
 
-_BATCHES = (Batch, BatchNode)
 _ABOVE = (Map, Prefetch, Repeat, Rebatch)  # steps that, after a batch, act on each batch alone
 
 
@@ -44,7 +43,7 @@ def parted(plan: Node, count: int, index: int) -> Node:
 def _batch_of(plan: Node) -> UnaryNode | None:
     while isinstance(plan, _ABOVE):
         plan = plan.input
-    return plan if isinstance(plan, _BATCHES) else None
+    return plan if isinstance(plan, BatchNode) else None
 
 
 def _with_part(plan: Node, batch: UnaryNode, count: int, index: int) -> Node:

@@ -393,7 +393,7 @@ def grows(state: State) -> bool:
 
 
 class Stream(Protocol):
-    """A stage, or a cursor over one."""
+    """A stage or a cursor, as far as states are concerned."""
 
     def state(self) -> State: ...
     def restore(self, state: State) -> None: ...

@@ -72,6 +72,17 @@ def check_one_rank(items: Sequence[Any], path: str) -> None:
             raise shape_mismatch(row, getattr(item, "shape", ()), getattr(first, "shape", ()), path)
 
 
+def extents_of(column: Column) -> np.ndarray | None:
+    """Return the first extents of the elements, or None if they are not arrays."""
+    if not rank_of(column):
+        return None
+    if isinstance(column, ListColumn):
+        return np.fromiter(map(len, column.items), np.int64, len(column))
+    assert isinstance(column, (DenseColumn, BytesColumn))
+    array = column.array if isinstance(column, DenseColumn) else column.starts
+    return np.full(len(column), array.shape[1], np.int64)
+
+
 def rank_of(column: Column) -> int:
     """Return the rank of the elements, which must be equal; 0 for objects that are not arrays."""
     if isinstance(column, DenseColumn):

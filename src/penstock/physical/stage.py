@@ -106,7 +106,9 @@ class Stage(ABC):
     acts = False  # calls functions that may have side effects itself: see `plan.visible`
     alone = True  # only its caller, from `next` to `close`, changes its state
     is_observed = False  # True if `next` is wrapped by an observer
+    moving: ClassVar[tuple[str, ...]] = ()  # attributes that change with the position: see `place`
     watched = False  # True if `next` is wrapped for more than the order of dict keys
+    _reader: Any  # the stage or cursor that a stage with one input reads
     _place_said: State = None  # the last result of `state`, unless the stage has moved since
     latest_look: ClassVar[object] = object()  # replaced when data sets were opened or another stream began
     _is_seen: tuple[object, bool] = (None, False)  # (value of latest_look, answer)
@@ -222,6 +224,18 @@ class Stage(ABC):
         message = f"{self.label} cannot skip"
         raise AssertionError(message)
 
+    def place(self) -> State:
+        """Return the state of the stream that is read, followed by the attributes named in `moving`."""
+        below = self._reader.state()
+        return [below, *(getattr(self, name) for name in self.moving)] if self.moving else below
+
+    def go_to(self, place: State) -> None:
+        """Restore a state of `place`."""
+        below, *values = place if self.moving else (place,)
+        for name, value in zip(self.moving, values, strict=True):
+            setattr(self, name, value)
+        self._reader.restore(below)
+
     def close(self) -> None:
         """Release the resources of this stage and its inputs."""
         for stage in self.inputs:
@@ -243,14 +257,6 @@ class StretchStage(Stage):
     @abstractmethod
     def make(self, want: int) -> Stretch | None:
         """Return the next positions, possibly none, or None at the end. An exception is one failure."""
-
-    @abstractmethod
-    def place(self) -> State:
-        """Return the state before the next `make`."""
-
-    @abstractmethod
-    def go_to(self, place: State) -> None:
-        """Restore a state of `place`."""
 
     def next(self, want: int) -> Block | None:
         while self._stretch is None:
@@ -302,9 +308,11 @@ class StretchStage(Stage):
 class CountingStage(StretchStage):
     """A StretchStage that numbers the positions of its one input."""
 
+    moving: ClassVar[tuple[str, ...]] = ("_count",)
+
     def __init__(self, upstream: Stage, step: NamedStep) -> None:
         super().__init__(step.label, (upstream,), step.where)
-        self._upstream = upstream
+        self._upstream = self._reader = upstream
         self._count = 0  # number of positions read from the input
 
     def pull(self, want: int) -> Block | None:
@@ -317,33 +325,21 @@ class CountingStage(StretchStage):
         self._count += 0 if block is None else block.size
         return block
 
-    def place(self) -> State:
-        return [self._upstream.state(), self._count]
-
-    def go_to(self, place: State) -> None:
-        below, self._count = place
-        self._upstream.restore(below)
-
 
 class UnaryStage(Stage):
-    """A Stage that reads one input. Its state is that of the input, followed by the attributes named in `moving`."""
+    """A Stage that reads one input. Its state is its position."""
 
-    moving: ClassVar[tuple[str, ...]] = ()
+    _reader: Stage | Cursor
 
     def __init__(self, upstream: Stage, step: NamedStep) -> None:
         super().__init__(step.label, (upstream,), step.where)
-        self._upstream = upstream
-        self._reader: Stage | Cursor = upstream
+        self._upstream = self._reader = upstream
 
     def state(self) -> State:
-        below = self._reader.state()
-        return [below, *(getattr(self, name) for name in self.moving)] if self.moving else below
+        return self.place()
 
     def restore(self, state: State) -> None:
-        below, *values = state if self.moving else (state,)
-        for name, value in zip(self.moving, values, strict=True):
-            setattr(self, name, value)
-        self._reader.restore(below)
+        self.go_to(state)
 
     def close(self) -> None:
         self._reader.close()

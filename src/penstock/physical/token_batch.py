@@ -8,15 +8,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
-from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure
 from penstock.physical.key_function import KeyFunction
-from penstock.physical.stacking import rank_of, ranks_of
-from penstock.physical.stages.padded import pad_block
+from penstock.physical.stacking import extents_of, ranks_of
+from penstock.physical.stages.padded import Padder
 from penstock.physical.stretch import Stretch, failure
-from penstock.plan.packing import BatchByTokens, open_spec
-from penstock.plan.padding import Padding
+from penstock.plan.packing import BatchByTokens
 
 
 class TokenBudget:
@@ -98,7 +95,7 @@ class TokenLengths:
     def __init__(self, node: BatchByTokens, budget: TokenBudget, *, vectorise: bool) -> None:
         self._node = node
         self._budget = budget
-        self._left_out = LeftOut(node.label)
+        self.left_out = LeftOut(node.label)
         self._function: Lengths = self._longest
         if node.length_func is not None:
             self._function = KeyFunction(node.length_func, "length_func", node, vectorise=vectorise)
@@ -116,7 +113,7 @@ class TokenLengths:
             for row in np.flatnonzero(keep & self._budget.too_long(lengths)).tolist():
                 keep[row] = False
                 if self._node.too_long == "drop":
-                    self._left_out.count += 1
+                    self.left_out.count += 1
                 else:
                     errors[row] = self._too_long(block, row, first, int(found[row]), int(lengths[row]))
         rows = np.flatnonzero(keep)
@@ -130,7 +127,7 @@ class TokenLengths:
             return np.concatenate([lengths for lengths, _ in found]), failed
         try:
             self._node.check_lengths([column.slice(0, 1).spec() for column in block.columns])
-            extents = [_extents(column) for column in block.columns]
+            extents = [extents_of(column) for column in block.columns]
         except PenstockError as error:
             kind, message, hint = type(error), error.message, error.hint
             errors = {row: self._failed(kind(message, hint=hint), block, row, first) for row in range(block.size)}
@@ -146,63 +143,19 @@ class TokenLengths:
     def _failed(self, error: Exception, block: Block, row: int, first: int) -> Exception:
         return as_failure(error, Context(self._node.label, self._node.where, first + row, *block.origin_at(row)))
 
-    @property
-    def left_out(self) -> int:
-        return self._left_out.count
-
-    @left_out.setter
-    def left_out(self, count: int) -> None:
-        self._left_out.count = count
-
-    def tell(self, of: int) -> None:
-        """Log how many elements were dropped."""
-        self._left_out.tell(of)
-
-
-def _extents(column: Column) -> np.ndarray | None:
-    """Return the first extents of the elements, or None if they are not arrays."""
-    if not rank_of(column):
-        return None
-    if isinstance(column, ListColumn):
-        return np.fromiter(map(len, column.items), np.int64, len(column))
-    assert isinstance(column, (DenseColumn, BytesColumn))
-    array = column.array if isinstance(column, DenseColumn) else column.starts
-    return np.full(len(column), array.shape[1], np.int64)
-
 
 class TokenPadder:
     """Pads a Block to one batch, with open extents rounded up to a multiple."""
 
     def __init__(self, node: BatchByTokens) -> None:
         self._node = node
-        self._structure: Structure | None = None
-        self._paddings: list[Padding] = []
+        self._padder = Padder(node.paddings, node.multiple_of)
 
     def __call__(self, block: Block) -> Stretch:
         """Return the batch, or its failure."""
         try:
-            return Stretch(self._padded(block))
+            return Stretch(self._padder(block, block.size))
         except Exception as raised:
             if isinstance(raised, PenstockError):
                 annotate(raised, Context(stage=self._node.label, where=self._node.where))
             return failure(raised)
-
-    def _padded(self, block: Block) -> Block:
-        if block.structure != self._structure:  # dict keys may change their order
-            specs = [open_spec(column.slice(0, 1).spec()) for column in block.columns]
-            self._paddings = self._node.paddings(block.structure, specs)
-            self._structure = block.structure
-        multiple = self._node.multiple_of
-        shapes = [padding.shape for padding in self._paddings]
-        if multiple > 1:
-            shapes = [_rounded(column, shape, multiple) for column, shape in zip(block.columns, shapes, strict=True)]
-        return pad_block(block, shapes, [padding.value for padding in self._paddings])
-
-
-def _rounded(column: Column, shape: tuple[int | None, ...], multiple: int) -> tuple[int | None, ...]:
-    """Return the shape with its open first extent rounded up to a multiple; further extents are no lengths."""
-    if not shape or shape[0] is not None:
-        return shape
-    extents = _extents(column)
-    assert extents is not None
-    return (-(-int(extents.max()) // multiple) * multiple, *shape[1:])

@@ -207,7 +207,7 @@ def equal_blocks(fast: Block, plain: Block) -> bool:
     """Return True if structure, dtypes, shapes, layout and bits are equal (NaN equals NaN)."""
     if not fast.structure.same_as(plain.structure):
         return False
-    columns = [pair for pair in zip(fast.columns, plain.columns, strict=True) if not _same_numbers(*pair)]
+    columns = zip(fast.columns, plain.columns, strict=True)
     pairs = (pair for a, b in columns for pair in zip(a.values(), b.values(), strict=True))
     for left, right in pairs:
         if type(left) is not type(right) and not (isinstance(left, np.generic) and isinstance(right, np.generic)):
@@ -225,16 +225,6 @@ def equal_blocks(fast: Block, plain: Block) -> bool:
         elif not _same_value(left, right):
             return False
     return True
-
-
-def _same_numbers(fast: Column, plain: Column) -> bool:
-    """Return True if both are columns of single numbers with equal bits."""
-    if type(fast) is not DenseColumn or type(plain) is not DenseColumn:
-        return False
-    left, right = fast.array, plain.array
-    return (
-        left.ndim == 1 and left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
-    )
 
 
 def steps(array: Any) -> list[int]:

@@ -19,31 +19,9 @@ from penstock.plan.node import (
     UnaryNode,
     check_ends,
     check_int,
-    in_batches,
 )
+from penstock.plan.ops import BatchNode
 from penstock.plan.padding import Padding, as_shape, paddings
-
-
-class BatchNode(LeafwiseNode):
-    """Base of steps that join `batch_size` neighbours into one element; the subclass defines how."""
-
-    batch_size: int
-    drop_remainder: bool = False
-
-    shown: ClassVar[str] = "batch_size"
-
-    def __post_init__(self) -> None:
-        hint = "batch_size is the number of elements in a batch."
-        self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
-
-    @property
-    def cardinality(self) -> int:
-        return in_batches(self.input.cardinality, self.batch_size, drop_remainder=self.drop_remainder)
-
-    @property
-    def size(self) -> int | None:
-        """The extent of every batch, or None if the last batch may be smaller."""
-        return self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
 
 
 class PaddedBatch(BatchNode):

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.block.spec import TensorSpec, ValueSpec
 from penstock.block.structure import flatten, leaves_rank_open
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
-from penstock.plan.batching import BatchNode, is_ragged_slice
+from penstock.plan.batching import is_ragged_slice
 from penstock.plan.fused import MapAndBatch
 from penstock.plan.inputs import Scan
 from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, rebuilt
-from penstock.plan.ops import Batch, Prefetch, Shard, Skip, Take
+from penstock.plan.ops import BatchNode, Prefetch, Shard, Skip, Take
 from penstock.plan.stateful import AssertCardinality
 from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.source import IndexedSource
@@ -160,7 +160,7 @@ def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardina
         if each is not None:
             found = RowCounts(each, _times(count(node), each))
             break
-        if isinstance(node, (Batch, BatchNode, MapAndBatch)):
+        if isinstance(node, (BatchNode, MapAndBatch)):
             found = _of_batches(node, count)
             break
         if not isinstance(node, (*_KEEP, Shard, Skip, Take)):
@@ -180,7 +180,7 @@ def _each(node: Node) -> int | None:
     return known.pop() if len(known) == 1 else None
 
 
-def _of_batches(node: Batch | BatchNode | MapAndBatch, count: Callable[[Node], int]) -> RowCounts:
+def _of_batches(node: BatchNode | MapAndBatch, count: Callable[[Node], int]) -> RowCounts:
     batch = node.batch if isinstance(node, MapAndBatch) else node
     below = count(node.input)
     whole = below - below % batch.batch_size if batch.drop_remainder and below >= 0 else below

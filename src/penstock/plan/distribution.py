@@ -27,7 +27,7 @@ from penstock.plan.node import (
     JoinedNode,
     Node,
     UnaryNode,
-    check_int,
+    check_ints,
     function_name,
     rebuilt,
     total,
@@ -76,8 +76,8 @@ class Distribute(UnaryNode):
         if count is None or index is None:
             return
         hint = "num_consumers is how many trainers step together, consumer_index the number of this one, from 0."
-        self.settle(num_consumers=check_int("num_consumers", count, least=1, hint=hint))
-        self.settle(consumer_index=check_int("consumer_index", index, least=0, hint=hint))
+        check_ints(self, "num_consumers", least=1, hint=hint)
+        check_ints(self, "consumer_index", least=0, hint=hint)
         if index >= count:
             message = f"consumer_index must be below num_consumers, got consumer_index={index}, num_consumers={count}."
             raise InvalidArgumentError(message, hint=hint)

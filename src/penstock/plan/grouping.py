@@ -15,6 +15,7 @@ from penstock.plan.node import (
     UncountedNode,
     check_function,
     check_int,
+    check_ints,
     function_name,
     of_some,
 )
@@ -70,8 +71,7 @@ class Window(UnaryNode):
         hint = "A window holds `size` elements, `stride` apart; the next window starts `shift` elements later."
         if self.shift is None:
             self.settle(shift=self.size)
-        for argument in ("size", "shift", "stride"):
-            self.settle(**{argument: check_int(argument, getattr(self, argument), least=1, hint=hint)})
+        check_ints(self, "size", "shift", "stride", least=1, hint=hint)
 
     @property
     def label(self) -> str:
@@ -126,8 +126,7 @@ class GroupByWindow(_Grouped):
         if self.window_size_func is not None:
             check_function("window_size_func", self.window_size_func, self.name)
         else:
-            hint = "A window holds at least one element."
-            self.settle(window_size=check_int("window_size", self.window_size, least=1, hint=hint))
+            check_ints(self, "window_size", least=1, hint="A window holds at least one element.")
 
     @property
     def label(self) -> str:

@@ -166,14 +166,6 @@ def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
     if name in known:
         said: T = known[name]
         return said
-    inputs = plan.inputs
-    # the usual case: a new step asks its input
-    if len(inputs) == 1 and (name in vars(inputs[0]) or not inputs[0].inputs):
-        facts = vars(inputs[0])
-        if name not in facts:
-            facts[name] = answer(inputs[0], [])
-        known[name] = said = answer(plan, [facts[name]])
-        return said
     waiting = [plan]
     while waiting:
         node = waiting[-1]
@@ -327,6 +319,11 @@ def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, 
     return int(number)
 
 
+def check_ints(node: Any, *names: str, least: int, hint: str, also: tuple[int, ...] = ()) -> None:
+    """Check integer arguments of a step, and convert them to Python ints."""
+    node.settle(**{name: check_int(name, getattr(node, name), least=least, hint=hint, also=also) for name in names})
+
+
 def check_count(node: Any, hint: str) -> None:
     """Convert the `count` of a step to a Python int; every negative count means -1, as in tf.data."""
     node.settle(count=max(check_int("count", node.count, least=-sys.maxsize, hint=hint), -1))
@@ -334,10 +331,9 @@ def check_count(node: Any, hint: str) -> None:
 
 def check_parallel(node: Any) -> None:
     """Check the `num_parallel_calls` of a step: None, AUTOTUNE, or a count of at least 1."""
-    calls = node.num_parallel_calls
-    if calls is not None:
+    if node.num_parallel_calls is not None:
         hint = "Leave it out for one call at a time, or give penstock.AUTOTUNE to let the engine choose."
-        node.settle(num_parallel_calls=check_int("num_parallel_calls", calls, least=1, also=(AUTOTUNE,), hint=hint))
+        check_ints(node, "num_parallel_calls", least=1, also=(AUTOTUNE,), hint=hint)
 
 
 def check_executor(value: Any) -> str:
@@ -362,8 +358,7 @@ def check_seed(node: Any) -> None:
     Rewrites move steps and keep the salt, so they never change random numbers.
     """
     if node.seed is not None:
-        seed = check_int("seed", node.seed, least=-(2**63), hint="Any int64 will do.")
-        node.settle(seed=seed)
+        check_ints(node, "seed", least=-(2**63), hint="Any int64 will do.")
     if hasattr(node, "salt"):
         settle_salt(node)
 

@@ -21,7 +21,7 @@ from penstock.plan.node import (
     check_count,
     check_executor,
     check_function,
-    check_int,
+    check_ints,
     check_parallel,
     check_seed,
     function_name,
@@ -83,29 +83,43 @@ class Filter(UncountedNode):
         return self.over(input=inputs[0])  # valid for any input
 
 
-class Batch(LeafwiseNode):
-    """Stacks `batch_size` neighbours into one element."""
+class BatchNode(LeafwiseNode):
+    """Base of steps that join `batch_size` neighbours into one element; the subclass defines how."""
 
     batch_size: int
     drop_remainder: bool = False
-    num_parallel_calls: int | None = None
-    deterministic: bool | None = None
 
-    name: ClassVar[str] = "batch"
     shown: ClassVar[str] = "batch_size"
+    hint: ClassVar[str] = "batch_size is the number of elements in a batch."
 
     def __post_init__(self) -> None:
-        hint = "To keep elements single, leave out .batch()."
-        self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
-        check_parallel(self)
-
-    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
-        size = self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
-        return structure.build([leaf.batched(size) for leaf in leaves])
+        check_ints(self, "batch_size", least=1, hint=self.hint)
 
     @property
     def cardinality(self) -> int:
         return in_batches(self.input.cardinality, self.batch_size, drop_remainder=self.drop_remainder)
+
+    @property
+    def size(self) -> int | None:
+        """The extent of every batch, or None if the last batch may be smaller."""
+        return self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
+
+
+class Batch(BatchNode):
+    """Stacks `batch_size` neighbours into one element."""
+
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+
+    name: ClassVar[str] = "batch"
+    hint: ClassVar[str] = "To keep elements single, leave out .batch()."
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_parallel(self)
+
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
+        return structure.build([leaf.batched(self.size) for leaf in leaves])
 
 
 class Chosen(int):
@@ -141,7 +155,7 @@ class Shuffle(UnaryNode):
             ".shuffle()."
         )
         if not isinstance(self.buffer_size, Chosen):
-            self.settle(buffer_size=check_int("buffer_size", self.buffer_size, least=1, hint=hint))
+            check_ints(self, "buffer_size", least=1, hint=hint)
         check_seed(self)
 
     @property
@@ -220,8 +234,8 @@ class Shard(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "num_shards is the number of consumers, index the number of this one, counted from 0."
-        self.settle(num_shards=check_int("num_shards", self.num_shards, least=1, hint=hint))
-        self.settle(index=check_int("index", self.index, least=0, hint=hint))
+        check_ints(self, "num_shards", least=1, hint=hint)
+        check_ints(self, "index", least=0, hint=hint)
         if self.index >= self.num_shards:
             message = f"index must be below num_shards, got index={self.index}, num_shards={self.num_shards}."
             raise InvalidArgumentError(message, hint=hint)
@@ -248,8 +262,7 @@ class Enumerate(UnaryNode):
     name: ClassVar[str] = "enumerate"
 
     def __post_init__(self) -> None:
-        least = -(2**63)
-        self.settle(start=check_int("start", self.start, least=least, hint="The first number."))
+        check_ints(self, "start", least=-(2**63), hint="The first number.")
 
     @property
     def label(self) -> str:
@@ -298,9 +311,7 @@ class Interleave(_OpeningNode):
     def __post_init__(self) -> None:
         super().__post_init__()
         hint = "cycle_length is how many inputs are open at a time, block_length how many elements each gives in turn."
-        for argument in ("cycle_length", "block_length"):
-            value = check_int(argument, getattr(self, argument), least=1, hint=hint)
-            self.settle(**{argument: value})
+        check_ints(self, "cycle_length", "block_length", least=1, hint=hint)
         check_parallel(self)
 
     @property
@@ -324,8 +335,7 @@ class Prefetch(UnaryNode):
         hint = "Give the number of elements (batches, after .batch()) to hold ready, or penstock.AUTOTUNE."
         if self.buffer_size is None:
             self.settle(buffer_size=AUTOTUNE)
-        value = check_int("buffer_size", self.buffer_size, least=0, also=(AUTOTUNE,), hint=hint)
-        self.settle(buffer_size=value)
+        check_ints(self, "buffer_size", least=0, also=(AUTOTUNE,), hint=hint)
 
     @property
     def label(self) -> str:

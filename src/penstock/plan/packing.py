@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.block.spec import LeafSpec, Shape, TensorSpec, dtype_name
 from penstock.block.structure import LEAF, Structure, flatten, is_nest
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import UNKNOWN_CARDINALITY, LeafwiseNode, check_int, check_seed, of_some
+from penstock.plan.node import UNKNOWN_CARDINALITY, LeafwiseNode, check_int, check_ints, check_seed, of_some
 from penstock.plan.padding import Padding, paddings
 
 STRATEGIES = ("first_fit", "best_fit")
@@ -49,11 +49,9 @@ class Pack(LeafwiseNode):
         check_choice("strategy", self.strategy, STRATEGIES)
         check_choice("too_long", self.too_long, TOO_LONG)
         hint = "It is how many rows stay open for further sequences; more find better places and need more memory."
-        self.settle(open_rows=check_int("open_rows", self.open_rows, least=1, hint=hint))
+        check_ints(self, "open_rows", least=1, hint=hint)
         if self.max_sequences is not None:
-            hint = "Leave it out for rows of as many sequences as fit."
-            most = check_int("max_sequences", self.max_sequences, least=1, hint=hint)
-            self.settle(max_sequences=most)
+            check_ints(self, "max_sequences", least=1, hint="Leave it out for rows of as many sequences as fit.")
         if self.input.spec is not None:
             specs, structure = flatten(self.input.spec)
             self.layout(structure, specs)
@@ -165,9 +163,8 @@ class BatchByTokens(LeafwiseNode):
             "sort_window": "Leave it out to batch neighbours in their order.",
         }
         for argument, hint in hints.items():
-            value = getattr(self, argument)
-            if value is not None or argument in ("max_tokens", "multiple_of"):
-                self.settle(**{argument: check_int(argument, value, least=1, hint=hint)})
+            if getattr(self, argument) is not None or argument in ("max_tokens", "multiple_of"):
+                check_ints(self, argument, least=1, hint=hint)
         if self.length_func is not None and not callable(self.length_func):
             message = f"length_func must be a function, got {self.length_func!r} ({type(self.length_func).__name__})."
             raise InvalidTypeError(message, hint="Leave it out to take the first extent of the longest component.")

@@ -21,7 +21,7 @@ from penstock.plan.node import (
     UnaryNode,
     UncountedNode,
     check_function,
-    check_int,
+    check_ints,
     check_seed,
 )
 
@@ -121,9 +121,7 @@ class AssertCardinality(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "Give the number of elements, or penstock.INFINITE_CARDINALITY."
-        also = (INFINITE_CARDINALITY,)
-        value = check_int("expected_cardinality", self.expected_cardinality, least=0, also=also, hint=hint)
-        self.settle(expected_cardinality=value)
+        check_ints(self, "expected_cardinality", least=0, also=(INFINITE_CARDINALITY,), hint=hint)
 
     @property
     def label(self) -> str:
@@ -149,7 +147,7 @@ class IgnoreErrors(UncountedNode):
     def __post_init__(self) -> None:
         hint = "Give the number of failed elements that is still acceptable, or leave it out."
         if self.max_errors is not None:
-            self.settle(max_errors=check_int("max_errors", self.max_errors, least=0, hint=hint))
+            check_ints(self, "max_errors", least=0, hint=hint)
         if self.max_rate is not None:
             self.settle(max_rate=_rate(self.max_rate))
         if self.quarantine is not None:

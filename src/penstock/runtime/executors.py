@@ -23,7 +23,7 @@ from penstock.runtime.segment import Segment
 from penstock.runtime.task import Direct
 from penstock.runtime.thread_reader import ThreadReader
 from penstock.runtime.transform_runner import TransformRunner, packed, pool_of, task_of, transforms_here
-from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
+from penstock.runtime.work import PIECE_SECONDS, reading_ahead, step_of, work_of
 from penstock.trace.purity import why_impure
 
 
@@ -97,7 +97,7 @@ class ThreadExecutor(Executor):
         # with several Blocks per process, no worker waits for a transfer
         elif start.executor == "process" and at_once == 1:
             start = replace(start, block_seconds=LARGE_BLOCKS)
-        place = depth, label_of(transforms, batch), where_of(transforms, batch)
+        place = depth, *step_of(transforms, batch)
         tuned = settings.parallelism == AUTOTUNE
         lane = self._driver.lane(
             place, start, limits, bounded=tuned, executors=lambda: _executors(executor, transforms)

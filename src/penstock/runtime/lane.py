@@ -11,23 +11,18 @@ import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from penstock.block.block import Block
-from penstock.block.numbers import Numbers
 from penstock.errors import InvalidArgumentError
-from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transforms
 from penstock.runtime.autotune.figures import Flow, Knobs, TunerLimits
 from penstock.runtime.counts import Counts, Sums
 
-
-class Waiter(Protocol):
-    """A worker that waits for a segment which the gate may have closed to it."""
-
-    def nudge(self) -> None:
-        """Wake the worker, because the gate has opened."""
+if TYPE_CHECKING:
+    from penstock.runtime.memory.budget import MemoryWindow
+    from penstock.runtime.processes.task import ProcessTask
+    from penstock.runtime.segment import Segment
 
 
 class Gate:
@@ -49,7 +44,7 @@ class Gate:
         self._most = most
         self._inside = 0  # counted only with a limit
         self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
-        self._waiters: list[Waiter] = []
+        self._waiters: list[Segment] = []
 
     def enter(self) -> bool:
         """Let a worker in, and return True, unless the gate is closed."""
@@ -62,7 +57,7 @@ class Gate:
             self.is_open = self._inside < self._most
             return True
 
-    def leave(self) -> Sequence[Waiter] | None:
+    def leave(self) -> Sequence[Segment] | None:
         """Let a worker out. Return the workers to wake, or None if the gate was not closed."""
         if self._most is None:
             return None
@@ -82,22 +77,14 @@ class Gate:
         for waiter in waiters:
             waiter.nudge()
 
-    def watch(self, waiter: Waiter) -> None:
+    def watch(self, waiter: Segment) -> None:
         """Add a waiting worker to be woken when the gate opens."""
         with self._lock:
             self._waiters.append(waiter)
 
-    def unwatch(self, waiter: Waiter) -> None:
+    def unwatch(self, waiter: Segment) -> None:
         with self._lock:
             self._waiters.remove(waiter)
-
-
-class LoadedTransforms(Protocol):
-    """Transforms that worker processes have loaded."""
-
-    cpu_seconds: float  # CPU seconds of the worker processes
-
-    def __call__(self, transforms: Transforms, block: Block, numbers: Numbers) -> Stretch: ...
 
 
 class ExecutorChoice:
@@ -113,7 +100,7 @@ class ExecutorChoice:
         self.here: RunAll | None = None  # runs the transforms in this process
         self._limits = limits
         self._ask = ask
-        self._tasks: dict[Hashable, LoadedTransforms | None] = {}
+        self._tasks: dict[Hashable, ProcessTask | None] = {}
         self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
 
     @property
@@ -130,7 +117,7 @@ class ExecutorChoice:
         """Find out which executors may be chosen."""
         assert self.limits
 
-    def task(self, transforms: Transforms, make: Callable[[Transforms], LoadedTransforms]) -> LoadedTransforms | None:
+    def task(self, transforms: Transforms, make: Callable[[Transforms], ProcessTask]) -> ProcessTask | None:
         """Return the transforms as a task of worker processes, sent once, or None if they cannot be sent."""
         if "process" not in self.limits.executors:  # any more
             return None
@@ -141,7 +128,7 @@ class ExecutorChoice:
                     self._tasks[kin] = self._sent(transforms, make)
         return self._tasks[kin]
 
-    def _sent(self, transforms: Transforms, make: Callable[[Transforms], LoadedTransforms]) -> LoadedTransforms | None:
+    def _sent(self, transforms: Transforms, make: Callable[[Transforms], ProcessTask]) -> ProcessTask | None:
         try:
             return make(transforms)
         except InvalidArgumentError as error:
@@ -167,29 +154,6 @@ _RESULTS = 1.5  # room for results per worker, complete or in progress: a worker
 _MOST_CALLS = 256  # most threads for parallel segments of one line, such as the sources that a function makes
 
 
-class LaneMember(Protocol):
-    """The interface of a segment for its lane."""
-
-    @property
-    def counts(self) -> Counts: ...
-
-
-class ByteLimit(Protocol):
-    """A limit of the bytes of waiting results. It changes during a run."""
-
-    @property
-    def limit(self) -> float: ...
-
-    def measure(self, held: Callable[[], int]) -> None:
-        """Set the function that returns the number of waiting bytes."""
-
-    def ask(self, nbytes: int) -> None:
-        """Ask for room for `nbytes` of results."""
-
-    def wish(self, nbytes: int | None) -> None:
-        """Note that a limit of `nbytes` would help."""
-
-
 class Lane:
     """The knobs of one place, and the sums of its segments. Thread-safe.
 
@@ -205,7 +169,7 @@ class Lane:
         label: str,
         knobs: Knobs,
         limits: TunerLimits,
-        window: ByteLimit,
+        window: MemoryWindow,
         *,
         where: str | None = None,
         bounded: bool = True,
@@ -228,20 +192,20 @@ class Lane:
         self.consumer: Lane | None = None  # takes the results; None: the training loop
         self._divided = 1  # number of segments that divide the window
         self._asked: tuple[float, float, Knobs, int, int] | None = None  # arguments of the last request
-        self._segments: WeakSet[LaneMember] = WeakSet()
+        self._segments: WeakSet[Segment] = WeakSet()
         self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
         self._retired = Sums()  # sums of ended segments
         self._told = Sums()  # sums at the last call of `flow`
         window.measure(_weakly(self))
 
-    def join(self, segment: LaneMember) -> None:
+    def join(self, segment: Segment) -> None:
         """Add a segment. All segments divide the window."""
         with self._lock:
             self._segments.add(segment)
             self._divided = len(self._segments)
             self.is_shared = self._divided > 1 and self.gate.is_bounded
 
-    def retire(self, segment: LaneMember) -> None:
+    def retire(self, segment: Segment) -> None:
         """Remove a segment that has ended, and keep its sums. Idempotent."""
         with self._lock:
             if segment in self._segments:

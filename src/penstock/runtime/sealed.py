@@ -36,7 +36,7 @@ _FLAT, _PART = "flat", "part"
 def sealed(state: dict[str, Any]) -> dict[str, Any]:
     """Return the state with its version and checksum, in a form that JSON and pickle preserve."""
     found = {"version": VERSION, **state, "stages": _flat(state["stages"])}
-    return {**found, "checksum": _checksum(_text(found))}
+    return {**found, "checksum": _digest(_text(found).encode())}
 
 
 def opened(state: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def opened(state: Any) -> dict[str, Any]:
         text = _text({name: part for name, part in state.items() if name != "checksum"})
     except (TypeError, ValueError, RecursionError):  # it contains a value that no state has
         text = None
-    if text is None or _checksum(text) != state.get("checksum"):
+    if text is None or _digest(text.encode()) != state.get("checksum"):
         message = "This state is not as it was saved: its checksum does not fit."
         hint = "Save the dict as it is, as JSON or by pickle; to leave out elements, call skip_steps(count)."
         raise DataLossError(message, hint=hint)
@@ -71,10 +71,6 @@ def opened(state: Any) -> dict[str, Any]:
     if "side_file" in found:
         found["side_file"]["path"] = state["side_file"].get("path")
     return {**found, "stages": _nested(found["stages"])}
-
-
-def _checksum(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _text(state: dict[str, Any]) -> str:

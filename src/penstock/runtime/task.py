@@ -10,7 +10,8 @@ from typing import Any
 from penstock.physical.chained import Chained, ChainedStage, Ratios, ResumePlace
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import Transforms
+from penstock.physical.transform import RunAll, Transforms, run_all
+from penstock.plan.node import NamedStep
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.counts import CLOCKS
 from penstock.runtime.free_order import FreeOrder, Log, OutOfTurn, Ranges
@@ -33,15 +34,30 @@ class Task:
 class Work(ABC):
     """The work of a segment: one worker at a time calls `pull`, and many call `run`."""
 
-    label: str
-    where: str | None
-    upstream: Stage
     transforms: Transforms = ()
-    sizer: BlockSizer
     start = 0  # upstream elements of the iteration that earlier runs have taken
     numbered = True  # False if `start` is unknown, after a filter that an earlier run had in the same stage
     inputs = 1  # upstream elements per element of the result
     most: int | None = None  # results that the next task may compute if pulling has side effects
+
+    def __init__(
+        self,
+        upstream: Stage,
+        transforms: Transforms,
+        sizer: BlockSizer,
+        step: NamedStep,
+        run: RunAll = run_all,
+        epoch: int = 0,
+    ) -> None:
+        self.upstream = upstream
+        self.transforms = transforms
+        self.sizer = sizer
+        self.label = step.label
+        self.where = step.where
+        self._run = run
+        self._epoch = epoch
+        self._count = 0  # upstream elements that tasks have got since `start`
+        self._ticket = 0
 
     @abstractmethod
     def pull(self) -> Task | None:
@@ -68,9 +84,9 @@ class Work(ABC):
     def state(self) -> State:
         """Return the state after all pulled tasks."""
 
-    @abstractmethod
     def count(self) -> int:
         """Return the number of upstream elements before the next pull, since the beginning of the iteration."""
+        return self.start + self._count
 
     @abstractmethod
     def restore(self, state: State, done: Ranges, first: Ranges, start: int) -> None:

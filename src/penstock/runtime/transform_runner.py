@@ -26,11 +26,6 @@ from penstock.trace.drawing import leave_generators_alone
 from penstock.trace.graph import Allocate
 
 
-def watched(run: RunAll, element_timeout: float) -> TimedRunner:
-    """Return a `run` for which an element that exceeds `element_timeout` seconds becomes a failure."""
-    return TimedRunner(run, element_timeout)
-
-
 class TimedRunner:
     """A `RunAll` that works in a separate thread, so that the caller waits no longer than the time limit.
 
@@ -143,7 +138,7 @@ def transforms_here(element_timeout: float | None) -> RunAll:
 
     With a timeout, it uses a thread that can be abandoned.
     """
-    return run_all if element_timeout is None else watched(run_all, element_timeout)
+    return run_all if element_timeout is None else TimedRunner(run_all, element_timeout)
 
 
 def pool_of(transforms: Transforms) -> ProcessPool:

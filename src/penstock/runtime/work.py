@@ -17,7 +17,8 @@ from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failed, failure, join
-from penstock.physical.transform import RunAll, Transforms, run_all
+from penstock.physical.transform import BlockTransform, RunAll, Transforms, run_all
+from penstock.plan.node import StepName
 from penstock.runtime.block_sizer import BlockSizer, worked
 from penstock.runtime.filling import BatchPiece, Filling
 from penstock.runtime.free_order import FreeOrder, Ranges
@@ -26,26 +27,6 @@ from penstock.runtime.task import Task, Work
 
 class BlockWork(Work):
     """Runs the transforms on each upstream Block. Without transforms, it reads ahead."""
-
-    def __init__(
-        self,
-        upstream: Stage,
-        transforms: Transforms,
-        sizer: BlockSizer,
-        label: str,
-        where: str | None,
-        run: RunAll = run_all,
-        epoch: int = 0,
-    ) -> None:
-        self.upstream = upstream
-        self._run = run
-        self._epoch = epoch
-        self.label = label
-        self.where = where
-        self.transforms = transforms
-        self.sizer = sizer
-        self._count = 0
-        self._ticket = 0
 
     def pull(self) -> Task | None:
         started = 0.0 if self.transforms else time.perf_counter()
@@ -94,9 +75,6 @@ class BlockWork(Work):
         self.start += passed
         return passed
 
-    def count(self) -> int:
-        return self.start + self._count
-
     def ratios(self) -> Ratios | None:
         return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms)
 
@@ -134,18 +112,10 @@ class BatchWork(Work):
         run: RunAll = run_all,
         epoch: int = 0,
     ) -> None:
-        self.upstream = upstream
-        self._run = run
-        self._epoch = epoch
-        self.label = label_of(transforms, batch)
-        self.where = where_of(transforms, batch)
-        self.transforms = transforms
+        super().__init__(upstream, transforms, sizer, step_of(transforms, batch), run, epoch)
         self._spec = batch
         self.inputs = batch.size
-        self.sizer = sizer
         self._cursor = Cursor(upstream)
-        self._count = 0
-        self._ticket = 0
         self._filling: Filling | None = None
         self._joins = False  # True if the last Blocks could be joined without a copy
         self._late: Exception | None = None  # error of the element after the last piece
@@ -292,9 +262,6 @@ class BatchWork(Work):
         self.start += passed
         return passed // self._spec.size if self._spec.drop_remainder else -(-passed // self._spec.size)
 
-    def count(self) -> int:
-        return self.start + self._count
-
     def ratios(self) -> Ratios | None:
         return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms, self._spec.size)
 
@@ -346,16 +313,10 @@ def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
 PIECE_SECONDS = 0.016
 
 
-def label_of(transforms: Transforms, batch: BatchTask | None) -> str:
-    """Return the label of a segment."""
-    return " · ".join([transform.label for transform in transforms] + ([] if batch is None else [batch.label]))
-
-
-def where_of(transforms: Transforms, batch: BatchTask | None) -> str | None:
-    """Return the line of the user that made the segment."""
-    if transforms:
-        return transforms[-1].where
-    return None if batch is None else batch.where
+def step_of(transforms: Transforms, batch: BatchTask | None) -> StepName:
+    """Return the label of a segment, and the line of the user that made it."""
+    steps: list[BlockTransform | BatchTask] = [*transforms, *([] if batch is None else [batch])]
+    return StepName(" · ".join(step.label for step in steps), (transforms or steps)[-1].where if steps else None)
 
 
 def work_of(upstream: Stage, transforms: Transforms, settings: SegmentSettings, run: RunAll = run_all) -> Work:
@@ -366,8 +327,7 @@ def work_of(upstream: Stage, transforms: Transforms, settings: SegmentSettings, 
     source, batch, epoch = upstream if settings.ordered else FreeOrder(upstream), settings.batch, settings.epoch
     if batch is not None:
         return BatchWork(source, transforms, batch, BlockSizer(seconds=PIECE_SECONDS, unit=batch.size), run, epoch)
-    label, where = label_of(transforms, batch), where_of(transforms, batch)
-    return BlockWork(source, transforms, BlockSizer(), label, where, run, epoch)
+    return BlockWork(source, transforms, BlockSizer(), step_of(transforms, batch), run, epoch)
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:
@@ -376,4 +336,4 @@ def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | N
     It pulls half of the elements at a time, so that the consumer takes one half while a worker pulls the other. It
     pulls more if they take so little time that their transfer to another thread would cost more than they do.
     """
-    return BlockWork(upstream, (), BlockSizer(unit=(max_elements + 1) // 2), label, where)
+    return BlockWork(upstream, (), BlockSizer(unit=(max_elements + 1) // 2), StepName(label, where))

@@ -52,7 +52,7 @@ def _shape(spec: Any) -> tuple[int | None, ...]:
     return np.shape(spec.value) if isinstance(spec, Const) else spec.shape
 
 
-def _rule(ufunc: Callable[..., Any], specs: Sequence[Any]) -> list[TensorSpec]:
+def _rule(ufunc: Callable[..., Any], specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     probes = [probe(spec) for spec in specs]
     try:
         with np.errstate(all="ignore"):
@@ -87,7 +87,9 @@ def _aligned(operands: Sequence[Any]) -> list[Any] | None:
     return arrays
 
 
-def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate | None) -> list[Column]:
+def _run(
+    ufunc: np.ufunc, operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+) -> list[Column]:
     arrays = _aligned(operands)
     if arrays is not None:
         if allocate is None and not any(isinstance(a, np.ndarray) and a.size >= _LARGE for a in arrays):
@@ -110,13 +112,6 @@ def _repeated(array: Any, shape: tuple[int, ...]) -> Any:
     return np.tile(array.reshape(-1), (shape[-2], 1)) if few else array
 
 
-def _make(ufunc: np.ufunc) -> Primitive:
-    def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
-        return _run(ufunc, operands, rows, allocate)
-
-    return Primitive(ufunc.__name__, lambda specs, params: _rule(ufunc, specs), run, fresh=True)
-
-
 def _make_tried(ufunc: np.ufunc) -> Primitive:
     """Make a primitive whose results may have other bits inside an array. A trial decides if it is vectorised."""
 
@@ -131,13 +126,13 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # one of two zeros
         return np.where(np.equal(*values), chosen, ufunc(*values))
 
-    return rowwise(ufunc.__name__, ufunc, of_rows, lambda specs, params: _rule(ufunc, specs))
+    return rowwise(ufunc.__name__, ufunc, of_rows, functools.partial(_rule, ufunc))
 
 
 @functools.cache
 def of_each_row(ufunc: np.ufunc) -> Primitive:
     """Return the row-by-row primitive for complex numbers: results for infinities may differ inside an array."""
-    return rowwise(ufunc.__name__, ufunc, None, lambda specs, params: _rule(ufunc, specs))
+    return rowwise(ufunc.__name__, ufunc, None, functools.partial(_rule, ufunc))
 
 
 def _own_exponent(base: Any, exponent: Any) -> bool:
@@ -151,7 +146,8 @@ def _operand(value: Any) -> Any:
 
 
 for _ufunc in _EXACT:
-    UFUNCS[_ufunc] = _make(_ufunc)
+    _own_rule, _own_run = functools.partial(_rule, _ufunc), functools.partial(_run, _ufunc)
+    UFUNCS[_ufunc] = Primitive(_ufunc.__name__, _own_rule, _own_run, fresh=True)
 EXACT = frozenset(UFUNCS.values())  # the bits of a value do not depend on its neighbours
 for _ufunc in dict.fromkeys(value for value in vars(np).values() if isinstance(value, np.ufunc)):
     if _ufunc not in UFUNCS and _ufunc.nout == 1 and _ufunc.signature is None:
@@ -189,11 +185,6 @@ def astype(spec: Any, dtype: np.dtype) -> Primitive:
     return TRIED_ASTYPE if spec.dtype.kind in "fc" and dtype.kind not in "fcb" else ASTYPE
 
 
-def _where_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-    dtype = np.where(*[probe(spec) for spec in specs]).dtype
-    return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
-
-
 def _where_run(
     operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> list[Column]:
@@ -203,11 +194,11 @@ def _where_run(
     return [column_of([np.where(*row) for row in values_of_rows(operands, rows)])]
 
 
-WHERE = Primitive("where", _where_rule, _where_run, fresh=True)
+WHERE = Primitive("where", functools.partial(_rule, np.where), _where_run, fresh=True)
 
 
 def _clip_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-    (found,) = _rule(np.clip, specs)
+    (found,) = _rule(np.clip, specs, params)
     if found.dtype.kind == "c":
         raise NotTraceable("np.clip of complex numbers")
     return [found]

@@ -14,7 +14,7 @@ from penstock.image.geometry import transform_reference as reference
 from penstock.image.geometry import window as window_kernel
 from penstock.image.geometry.moves import _NATIVE, ready
 from penstock.image.geometry.projective import FILL_MODES, INTERPOLATIONS, transform_batch
-from penstock.image.kernels import BAD_ARGUMENT, by_kind
+from penstock.image.kernels import BAD_ARGUMENT
 
 SIDES = st.integers(1, 20)
 NUMBERS = st.floats(-3, 3, width=32) | st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e9, -1e20, 3e38])
@@ -211,9 +211,7 @@ def moved(native, src, sizes, numbers, fill, out_height, out_width, out):
     nowhere, none = np.empty((0, 0), np.int64), np.empty((0, max(channels, 1)), np.float32)
     turn = numbers, 0, True, fill.astype(np.float32), out_height, out_width
     boxes = np.empty((max(count, 0), 0, 4), np.int64)
-    return native.moves(
-        *by_kind(src), *sizes, nowhere, nowhere, 0.0, *turn, nowhere.reshape(-1), none, boxes, none, *by_kind(out)
-    )
+    return native.moves(src, *sizes, nowhere, nowhere, 0.0, *turn, nowhere.reshape(-1), none, boxes, none, out)
 
 
 def test_the_kernel_refuses_what_does_not_fit():

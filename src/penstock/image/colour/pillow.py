@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SATURATION, HUE = range(2)  # operations that mix channels
 _MIXING = {"saturation": SATURATION, "hue": HUE}
 _LEVELS = np.arange(256, dtype=np.uint8)
+IDENTITY = {channels: np.tile(_LEVELS, (channels, 1)) for channels in (1, 3)}  # tables of unchanged values
 _LUMA = np.array([19595, 38470, 7471], np.int64)  # weights of 16 bits
 _NATIVE = Kernels("penstock.image.colour.pillow_native")
 
@@ -65,7 +66,7 @@ def adjust(
         InvalidArgumentError: If the arrays do not fit.
     """
     channels = np.arange(image.shape[2])[:, None]
-    same = np.tile(_LEVELS, (image.shape[2], 1))
+    same = IDENTITY[image.shape[2]]
     steps: list[ChannelStep] = []
     tables = same  # of the values after `steps`
     for name, number in operations:
@@ -87,9 +88,25 @@ def adjust(
             tables = blended(_mean(image, tables), _LEVELS, number)[tables]
         else:
             counts = run.count(image[None])[0]
-            moved = [np.bincount(each, count, 256) for each, count in zip(tables, counts, strict=True)]
-            tables = _BY_COUNTS[name](np.array(moved, np.int64))[channels, tables]
+            if tables is not same:
+                moved = [np.bincount(each, count, 256) for each, count in zip(tables, counts, strict=True)]
+                counts = np.array(moved, np.int64)
+            tables = _BY_COUNTS[name](counts)[channels, tables]
     _mix(image, steps, table[channels, tables], out, planes=planes)
+
+
+def levels_of(operations: Iterable[tuple[str, float]]) -> Bytes | None:
+    """Return the results of each value, or None if an operation reads more than one value.
+
+    >>> levels_of([("invert", 0), ("posterize", 1)])[[0, 255]].tolist()
+    [128, 0]
+    """
+    levels = _LEVELS
+    for name, number in operations:
+        if name not in _BY_VALUE:
+            return None
+        levels = _BY_VALUE[name](number)[levels]
+    return levels
 
 
 def blended(one: Any, other: Any, factor: float) -> Bytes:
@@ -100,7 +117,7 @@ def blended(one: Any, other: Any, factor: float) -> Bytes:
     """
     begin = np.asarray(one, np.float32)
     values = begin + np.float32(factor) * (np.asarray(other, np.float32) - begin)
-    return np.clip(values, 0, 255).astype(np.uint8)
+    return np.minimum(np.maximum(values, 0), 255).astype(np.uint8)
 
 
 def sharpen(image: Bytes, factor: float) -> Bytes:

@@ -99,13 +99,18 @@ def _load(src, begin, rows):
 
 
 @helper
-def _replace(values, table):
+def _changes(table):
+    """Return the number of values that the table changes."""
     changes = 0
     for k in range(256):
         changes += int(table[k]) != k
-    if changes:
-        for j in range(_u(values.size)):
-            values[j] = table[values[j]]
+    return changes
+
+
+@helper
+def _replace(values, table):
+    for j in range(_u(values.size)):
+        values[j] = table[values[j]]
 
 
 @kernel(
@@ -134,11 +139,16 @@ def mix(src, shape, tables, codes, numbers, hues, table, planes, out):
         hue_rests[k] = np.float64(k) * 6.0 / 255.0 - np.float64(place)
         share_parts[k] = np.float64(k) / 255.0
         places[k] = place % 6
+    changes = np.empty((count, 3), np.int64)
+    for k in range(count):
+        for c in range(3):
+            changes[k, c] = _changes(tables[k, c])
     for y in range(height):
         _load(src, y * width * channels, rows)
         for k in range(count):
             for c in range(3):
-                _replace(rows[c], tables[k, c])
+                if changes[k, c]:
+                    _replace(rows[c], tables[k, c])
             if codes[k] == SATURATION:
                 _saturate(rows[0], rows[1], rows[2], numbers[k])
             else:
@@ -155,10 +165,12 @@ def luma_sum(src, width, tables):
     if width < 1 or tables.shape[0] != 3 or tables.shape[1] != 256:
         return 0
     rows, total = np.empty((3, width), np.uint8), 0
+    changes = _changes(tables[0]), _changes(tables[1]), _changes(tables[2])
     for y in range(src.size // (3 * width)):
         _load(src, y * width * 3, rows)
         for c in range(3):
-            _replace(rows[c], tables[c])
+            if changes[c]:
+                _replace(rows[c], tables[c])
         row_sum = _i(0)
         for j in range(_u(width)):
             row_sum += _luma(rows[0, j], rows[1, j], rows[2, j])

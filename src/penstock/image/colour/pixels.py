@@ -310,12 +310,10 @@ def equalising(counts: npt.NDArray[np.int64]) -> Levels:
     >>> equalising(np.full(256, 7))[[0, 100, 255]].tolist()
     [0, 100, 255]
     """
-    last = counts.shape[-1] - 1 - (counts > 0)[..., ::-1].argmax(axis=-1)
-    step = (counts.sum(axis=-1) - np.take_along_axis(counts, last[..., None], -1)[..., 0]) // 255
     before = counts.cumsum(axis=-1) - counts
-    spread = (before + step[..., None] // 2) // np.maximum(step, 1)[..., None]
-    tables = np.where(step[..., None] == 0, np.arange(256), np.minimum(spread, 255))
-    return tables.astype(np.uint8)
+    step = (before * (counts > 0)).max(axis=-1, keepdims=True) // 255  # without the count of the highest level
+    spread = (before + step // 2) // np.maximum(step, 1)
+    return np.where(step == 0, np.arange(256), np.minimum(spread, 255)).astype(np.uint8)
 
 
 def power_table(gamma: float, gain: float) -> Levels:

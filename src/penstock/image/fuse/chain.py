@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
+from penstock.image.jpeg.libjpeg import ThreadScratch
 from penstock.image.kernels import constants, line_of
 from penstock.native.library import Kernels
 
@@ -85,7 +85,7 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
         InvalidArgumentError: shapes that do not fit together.
     """
     native = _NATIVE.loaded()
-    planes, read, halves = _mine.scratch(int((images.heights * images.widths).max(initial=0)))
+    planes, read, halves = _scratch(int((images.heights * images.widths).max(initial=0)))
     status = native.chain(
         *images,
         np.array(recipe.colours, np.int64),
@@ -104,22 +104,13 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
         raise InvalidArgumentError(f"A fused chain refused images of {sizes} pixels for a result of shape {out.shape}.")
 
 
-class _PixelsPerThread(threading.local):
-    """Memory for one image at a time, which grows and is reused. A new page costs 2 µs at its first access."""
-
-    def __init__(self) -> None:
-        self._pixels = 0
-        self._arrays: Any = ()
-
-    def scratch(self, pixels: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return four bytes per pixel, twice (writable and read-only), and half a number per pixel."""
-        if not self._pixels or self._pixels < pixels:
-            planes = np.empty(4 * pixels, np.uint8)
-            read = planes.view()
-            read.flags.writeable = False
-            self._arrays = planes, read, np.empty(pixels // 2 + 1, np.float32)
-            self._pixels = pixels
-        return self._arrays
+_mine = ThreadScratch()
 
 
-_mine = _PixelsPerThread()
+def _scratch(pixels: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return four bytes per pixel, twice (writable and read-only), and half a number per pixel."""
+    split, end = 4 * pixels, 4 * (pixels + pixels // 2 + 1)
+    memory = _mine.scratch.of(end)
+    read = memory[:split]
+    read.flags.writeable = False
+    return memory[:split], read, memory[split:end].view(np.float32)

@@ -32,16 +32,7 @@ from penstock.trace.lift import RANDOM_OPS
 
 # operations that cost nothing alone
 VIEWS = {"image.flip_left_right", "image.flip_up_down", "image.crop_to_bounding_box"}
-WINDOWS = {
-    *VIEWS,
-    "image.pad",
-    "image.resize_with_crop_or_pad",
-    "image.random_flip_left_right",
-    "image.random_flip_up_down",
-    "image.random_crop",
-}
-TURNS = {"image.rotate", "image.random_rotate"}
-COVERS = {"image.cutout", "image.random_cutout", "image.random_erasing"}
+WINDOW, TURN, FINISH = range(3)  # phases of a chain; the last one has arithmetic and covered rectangles
 KINDS = (np.dtype(np.uint8), np.dtype(np.float32))
 
 
@@ -49,12 +40,11 @@ KINDS = (np.dtype(np.uint8), np.dtype(np.float32))
 class Moves:
     """Moves of a uint8 or float32 image, or of a batch: windows, a rotation, then arithmetic and covered rectangles.
 
-    `steps` are the equations. `phase` is the progress of the chain: 0 windows, 1 the rotation, 2 arithmetic and
-    rectangles.
+    `steps` are the equations. `phase` is the progress of the chain.
     """
 
     steps: tuple[Equation, ...] = ()
-    phase: int = 0
+    phase: int = WINDOW
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -65,8 +55,7 @@ class Moves:
     def gains(self) -> bool:
         """True if one pass replaces several. Each operation is one pass, except views. Arithmetic alone is no move."""
         names = [step.primitive.name for step in self.steps]
-        moving = any(name in WINDOWS | TURNS | COVERS for name in names)
-        return moving and sum(name not in VIEWS for name in names) > 1
+        return any(name in _MOVES for name in names) and sum(name not in VIEWS for name in names) > 1
 
     def then(self, equation: Equation, spec: LeafSpec | None) -> Moves | None:
         """Return the chain with one more operation, on a value with `spec`, or None if it does not fit."""
@@ -74,22 +63,14 @@ class Moves:
         if ranks not in ({3}, {4}) or spec is None or spec.dtype not in KINDS:
             return None
         name = equation.primitive.name
-        if name in WINDOWS:
-            phase = 0
-        elif name in TURNS:
-            phase = 1
-        elif covers(equation) or calculations(equation, spec.dtype) is not None:
-            phase = 2
+        phase, _ = _MOVES.get(name, (FINISH, None))
+        if phase < self.phase or self.phase == phase == TURN:
+            return None
+        if name in _MOVES:
+            fits = not isinstance(equation.params.get("value"), str)  # a rectangle of noise is random for each value
         else:
-            return None
-        if phase < self.phase or self.phase == phase == 1:
-            return None
-        return Moves((*self.steps, equation), phase)
-
-
-def covers(equation: Equation) -> bool:
-    """Return True if it covers rectangles with a number, or one per channel. Noise is random for each value."""
-    return equation.primitive.name in COVERS and not isinstance(equation.params.get("value"), str)
+            fits = calculations(equation, spec.dtype) is not None
+        return Moves((*self.steps, equation), phase) if fits else None
 
 
 Places = npt.NDArray[np.int64]
@@ -188,8 +169,8 @@ class Moving:
                 params = self._drawn(name, next(left), params)
             elif self._batch and (np.ndim(params.get("angles", 0)) or np.ndim(params.get("offset", 0)) > 1):
                 raise Unfit  # a number for each image of a batch
-            if name in _DOES:
-                _DOES[name](self, **params)
+            if name in _MOVES:
+                _MOVES[name][1](self, **params)
             else:
                 self._calculate(*(calculations(step, self._dtype) or ()))
 
@@ -296,20 +277,20 @@ def _middle(size: int, target: int) -> int:
     return (size - target) // 2 if size > target else -((target - size) // 2)
 
 
-_DOES: Mapping[str, Callable[..., None]] = {
-    "image.pad": Moving._pad,
-    "image.resize_with_crop_or_pad": Moving._crop_or_pad,
-    "image.crop_to_bounding_box": Moving._cut,
-    "image.random_crop": Moving._crop,
-    "image.flip_left_right": Moving._mirror,
-    "image.random_flip_left_right": Moving._mirror,
-    "image.flip_up_down": Moving._turn_over,
-    "image.random_flip_up_down": Moving._turn_over,
-    "image.rotate": Moving._rotate,
-    "image.random_rotate": Moving._rotate,
-    "image.cutout": Moving._cover,
-    "image.random_cutout": Moving._cover,
-    "image.random_erasing": Moving._erase,
+_MOVES: Mapping[str, tuple[int, Callable[..., None]]] = {
+    "image.pad": (WINDOW, Moving._pad),
+    "image.resize_with_crop_or_pad": (WINDOW, Moving._crop_or_pad),
+    "image.crop_to_bounding_box": (WINDOW, Moving._cut),
+    "image.random_crop": (WINDOW, Moving._crop),
+    "image.flip_left_right": (WINDOW, Moving._mirror),
+    "image.random_flip_left_right": (WINDOW, Moving._mirror),
+    "image.flip_up_down": (WINDOW, Moving._turn_over),
+    "image.random_flip_up_down": (WINDOW, Moving._turn_over),
+    "image.rotate": (TURN, Moving._rotate),
+    "image.random_rotate": (TURN, Moving._rotate),
+    "image.cutout": (FINISH, Moving._cover),
+    "image.random_cutout": (FINISH, Moving._cover),
+    "image.random_erasing": (FINISH, Moving._erase),
 }
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.geometry.transform_reference import CONSTANT, ProjectiveTransform
-from penstock.image.kernels import by_kind
 from penstock.native.library import Kernels
 
 PIXELS = 256  # pixels per step of arithmetic: long vectors whose values stay in the first cache
@@ -85,7 +84,7 @@ def moves_into(
     window = window or CropWindow(nowhere, nowhere)
     turn = turn or ProjectiveTransform(np.empty((0, 8), np.float32), CONSTANT, False, 0)
     status = native.moves(
-        *by_kind(np.require(images, requirements=["C", "A"]).reshape(-1)),
+        np.require(images, requirements=["C", "A"]).reshape(-1),
         *images.shape,
         *(np.ascontiguousarray(axis, np.int64) for axis in window[:2]),
         np.float32(np.array(window.fill, images.dtype)),
@@ -98,7 +97,7 @@ def moves_into(
         numbers,
         boxes,
         values,
-        *by_kind(out.reshape(-1)),
+        out.reshape(-1),
     )
     if status != 0:
         message = f"The kernel refused images of shape {images.shape} for a result of shape {out.shape}."

@@ -107,55 +107,39 @@ def _calculated(now, size, codes, numbers, dst, at):
 
 
 @helper
-def _all(images, sizes, where, out_size, finish, results, made, points):
+def _all(src, count, sizes, where, out_size, finish, dst, made, points):
     """Run `moves` with checked sizes. `made` has memory for intermediate images."""
-    bytes_in, floats_in, count = images
     height, width, channels = sizes
     rows, columns, outside, transforms, _, _, _ = where
     out_height, out_width = out_size
     codes, numbers, boxes, covers = finish
-    bytes_out, floats_out = results
-    size, values, direct = out_height * out_width * channels, height * width * channels, rows.shape[0] == 0
-    byte_window, bytes_now, float_window, floats_now = made
+    window, now = made
+    size = out_height * out_width * channels
     for n in range(count):
         at = n * size
-        begin = at if direct else 0
-        if bytes_in.size:
-            into = bytes_out if direct else bytes_now
-            if transforms.shape[0] == 0:
-                _window(bytes_in, n * values, width, channels, rows[n], columns[n], outside, bytes_now)
-            else:
-                _one(bytes_in, n, sizes, where, out_size, byte_window, points, into, begin)
-            if floats_out.size:
-                _calculated(bytes_now, size, codes, numbers, floats_out, at)
-            elif not direct:
-                for k in range(np.uint64(size)):
-                    bytes_out[np.uint64(at) + k] = bytes_now[k]
+        if rows.shape[0] == 0:
+            _one(src, n, sizes, where, out_size, window, points, dst, at)
         else:
-            target = floats_out if direct else floats_now
             if transforms.shape[0] == 0:
-                _window(floats_in, n * values, width, channels, rows[n], columns[n], outside, floats_now)
+                image = n * height * width * channels
+                _window(src, image, width, channels, rows[n], columns[n], outside, now)
             else:
-                _one(floats_in, n, sizes, where, out_size, float_window, points, target, begin)
-            if not direct:
-                _calculated(floats_now, size, codes, numbers, floats_out, at)
+                _one(src, n, sizes, where, out_size, window, points, now, 0)
+            _calculated(now, size, codes, numbers, dst, at)
         for k in range(covers.shape[0]):
-            if floats_out.size:
-                _covered(floats_out, at, out_height, out_width, channels, boxes[n, k], covers[k])
-            else:
-                _covered(bytes_out, at, out_height, out_width, channels, boxes[n, k], covers[k])
+            _covered(dst, at, out_height, out_width, channels, boxes[n, k], covers[k])
 
 
 @kernel(
-    "bytes_in: u8[:], floats_in: f32[:], count: i64, height: i64, width: i64, channels: i64, rows: i64[:, :], "
-    "columns: i64[:, :], outside: f32, transforms: f32[:, :], mode: i64, bilinear: bool, fill: f32[:], "
-    "out_height: i64, out_width: i64, codes: w i64[:], numbers: w f32[:, :], boxes: w i64[:, :, :], covers: w "
-    "f32[:, :], bytes_out: w u8[:], floats_out: w f32[:] -> i64",
+    "src: T[:], count: i64, height: i64, width: i64, channels: i64, rows: i64[:, :], columns: i64[:, :], "
+    "outside: f32, transforms: f32[:, :], mode: i64, bilinear: bool, fill: f32[:], out_height: i64, out_width: i64, "
+    "codes: w i64[:], numbers: w f32[:, :], boxes: w i64[:, :, :], covers: w f32[:, :], dst: w S[:] -> i64",
+    T="u8 u8 f32",
+    S="u8 f32 f32",
     makes_arrays=True,
 )
 def moves(
-    bytes_in,
-    floats_in,
+    src,
     count,
     height,
     width,
@@ -173,26 +157,23 @@ def moves(
     numbers,
     boxes,
     covers,
-    bytes_out,
-    floats_out,
+    dst,
 ):
     """Move, change and cover each image. Return 0 or BAD_ARGUMENT.
 
-    Images are in one of the flat `bytes_in` and `floats_in`. Results go to one of the flat `bytes_out` and
-    `floats_out`. The other arrays are empty. `bytes_out` takes bytes that are only moved.
+    Images are in the flat `src`. Results go to the flat `dst`, as bytes only if there is no arithmetic.
     First the pixels at `rows` (count, out height) and `columns` (count, out width) are taken; -1 stands for `outside`.
     Then a transform follows, if `transforms` has rows, (count, 8) or (1, 8). Then arithmetic follows: `codes` in
     float32, with `numbers` for the values of some pixels, repeated, (codes, pixels * channels). Last, `boxes` (count,
     covers, 4) are covered with `covers` (covers, channels). `outside` is a float32, as are `covers` and `fill`, which
     has one for each channel. Without `rows` and `columns`, (0, 0), only a transform runs, and the dtype stays.
     """
-    room, direct = bytes_out.size + floats_out.size, rows.shape[0] == 0
+    direct = rows.shape[0] == 0
     if (
         max(height, width, out_height, out_width) >= 1 << 24
-        or (bytes_in.size and floats_in.size)
-        or (bytes_out.size and (floats_out.size or floats_in.size or codes.size))
-        or not fits(bytes_in.size + floats_in.size, count, height, width, channels)
-        or not fits(room, count, out_height, out_width, channels)
+        or (dst.itemsize == 1 and codes.size)
+        or not fits(src.size, count, height, width, channels)
+        or not fits(dst.size, count, out_height, out_width, channels)
         or boxes.shape[0] < count
         or not (transforms.shape[0] <= 1 or transforms.shape[0] == count)
         or transforms.shape[1] != 8
@@ -206,7 +187,7 @@ def moves(
     ):
         return BAD_ARGUMENT
     if direct:
-        if transforms.shape[0] == 0 or codes.size or (bytes_in.size and floats_out.size):
+        if transforms.shape[0] == 0 or codes.size or src.itemsize != dst.itemsize:
             return BAD_ARGUMENT
     elif (
         min(rows.shape[0], columns.shape[0]) < count
@@ -216,18 +197,15 @@ def moves(
     ):
         return BAD_ARGUMENT
     made = 0 if direct else out_height * out_width * channels + SLACK
-    window = made if transforms.shape[0] else 0
-    as_bytes, as_floats = (made, window) if bytes_in.size else (0, 0), (0, 0) if bytes_in.size else (made, window)
-    byte_window, bytes_now = np.empty(as_bytes[1], np.uint8), np.empty(as_bytes[0], np.uint8)
-    float_window, floats_now = np.empty(as_floats[1], np.float32), np.empty(as_floats[0], np.float32)
     _all(
-        (writable(bytes_in), writable(floats_in), count),
+        writable(src),
+        count,
         (height, width, channels),
         (rows, columns, outside, transforms, mode, bilinear, fill),
         (out_height, out_width),
         (codes, numbers, boxes, covers),
-        (bytes_out, floats_out),
-        (byte_window, bytes_now, float_window, floats_now),
+        dst,
+        (np.empty(made if transforms.shape[0] else 0, src.dtype), np.empty(made, src.dtype)),
         points_memory(out_height, out_width),
     )
     return 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.image.checks import check_contents
-from penstock.image.jpeg.kernels import AFTER, BEFORE, COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH
+from penstock.image.jpeg.kernels import AFTER, BEFORE, COMPONENTS, FIELDS, HEIGHT, TAKEN
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
 from penstock.image.jpeg.places import FLIPS, check_places, cropped, flip_codes
 from penstock.image.kernels import CALCULATE, constants, line_of
@@ -32,6 +32,7 @@ _KERNELS = Kernels("penstock.image.jpeg.kernels.block")
 
 _NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
 _NO_WINDOWS = np.empty((0, 4), np.int64)
+_NO_ARITHMETIC = np.empty(0, np.int64), np.empty((0, 0), np.float32)
 
 
 class Packed(NamedTuple):
@@ -143,9 +144,8 @@ class JpegBlock:
     def shapes(self) -> npt.NDArray[np.int64]:
         """Return (N, 3): height, width, and stored channels; zeros for a file with an unreadable header."""
         found = np.zeros((len(self), 3), np.int64)
-        if self._kernels is not None and self._table is not None:
-            taken = self._table[:, TAKEN] != 0
-            found[taken] = self._table[taken][:, [HEIGHT, WIDTH, COMPONENTS]]
+        if self._table is not None:
+            np.multiply(self._table[:, HEIGHT : COMPONENTS + 1], self._table[:, TAKEN, None] != 0, out=found)
         for row in np.flatnonzero(found[:, 0] == 0).tolist():
             try:
                 found[row] = extract_jpeg_shape(bytes(self._content(row)))
@@ -341,7 +341,7 @@ class JpegBlock:
             flips,
             copies,
             _NO_FLOATS if levels is None else line_of(levels),
-            *constants(last, *size[1:]),
+            *(constants(last, *size[1:]) if last else _NO_ARITHMETIC),
             *size,
             planes,
             floats,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +23,6 @@ TOP = np.float32(255)  # the highest level
 PER_LEVEL = np.float32(1 / 255)  # factor from a level to a number up to 1
 LEVELS = np.float32(255.5)  # factor back to a level, before truncation
 LEVEL = np.float32(255.5 / 255)  # factor of both conversions
-
-
-_NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
-
-
-def by_kind(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
-    """Return an array of bytes or floats as both kinds, one of them empty, for kernels that take both.
-
-    >>> by_kind(np.ones(2, np.uint8))
-    (array([1, 1], dtype=uint8), array([], dtype=float32))
-    """
-    return (flat, _NO_FLOATS) if flat.dtype == np.uint8 else (_NO_BYTES, flat)
 
 
 def constants(

@@ -18,7 +18,6 @@ from penstock.native.library import Kernels
 from penstock.trace.lift import of_nature
 
 NATIVE = Kernels("penstock.image.png.kernels.filters")
-_SHORT = 1 << 14  # bytes of an image; for smaller ones, releasing the GIL costs more than it gains
 COLOUR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}
 
 
@@ -63,8 +62,7 @@ def _filtered(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if native is None:
         _choose(rows, stride, best)
     else:
-        choose = native.choose_short if rows.size < _SHORT else native.choose
-        choose(rows, stride, best, np.empty(best.shape[1], np.uint8))
+        native.choose(rows, stride, best, np.empty(best.shape[1], np.uint8))
     return best
 
 

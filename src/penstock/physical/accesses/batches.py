@@ -19,13 +19,13 @@ from penstock.physical.stages.padded import stack_of
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.plan import batching, fused, ops
 from penstock.plan.counted import Unbatch, rows_of
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, in_batches
 
 
 class _GroupsAccess(Access):
     """Joins neighbours to batches. A group with a failed element is a failure."""
 
-    def __init__(self, elements: Access, node: ops.Batch | batching.BatchNode) -> None:
+    def __init__(self, elements: Access, node: ops.BatchNode) -> None:
         self._elements = elements
         self._batch_size = node.batch_size
         self._drop_remainder = node.drop_remainder
@@ -34,10 +34,7 @@ class _GroupsAccess(Access):
 
     @property
     def size(self) -> int:
-        count = self._elements.size
-        if count == INFINITE_CARDINALITY:
-            return count
-        return count // self._batch_size if self._drop_remainder else -(-count // self._batch_size)
+        return in_batches(self._elements.size, self._batch_size, drop_remainder=self._drop_remainder)
 
     def rows(self, numbers: np.ndarray) -> Stretch:
         size = self._batch_size
@@ -81,7 +78,7 @@ class _GroupsAccess(Access):
 @accessible(batching.RaggedBatch)
 @accessible(batching.BatchOfSlices)
 @accessible(batching.SparseBatch)
-def _batch(node: ops.Batch | batching.BatchNode, lowering: Lowering) -> Access:
+def _batch(node: ops.BatchNode, lowering: Lowering) -> Access:
     return _GroupsAccess(access(node.input, lowering), node)
 
 

@@ -19,7 +19,7 @@ from penstock.physical.stages.combine import zipped
 from penstock.physical.stretch import Stretch, failed
 from penstock.plan import ops
 from penstock.plan.inputs import Concatenate, Zip
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, total
 
 _MOST_TURNS = 64  # repetitions of which the access is stored
 _MOST_OPENED = 1024  # data sets of a flat_map of which the access is stored
@@ -74,17 +74,15 @@ def _sequence(
 def _concatenate(node: Concatenate, lowering: Lowering) -> Access:
     first, second = (access(part, lowering) for part in node.parts)
 
-    def size() -> int:
-        sizes = [first.size, second.size]
-        return INFINITE_CARDINALITY if INFINITE_CARDINALITY in sizes else sum(sizes)
-
     def split(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if first.size == INFINITE_CARDINALITY:
             return np.zeros_like(numbers), numbers
         behind = (numbers >= first.size).astype(np.int64)
         return behind, numbers - first.size * behind
 
-    return _ordered(_sequence(size, split, lambda index: second if index else first))
+    return _ordered(
+        _sequence(lambda: total([first.size, second.size]), split, lambda index: second if index else first)
+    )
 
 
 @accessible(ops.Repeat)

@@ -31,7 +31,7 @@ from penstock.physical.transform import run_all
 from penstock.plan import fused, ops
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance, with_provenance
 from penstock.plan.inputs import Scan
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import INFINITE_CARDINALITY, limit
 from penstock.plan.stateful import AssertCardinality
 from penstock.sources.source import IndexedSource
 
@@ -141,11 +141,7 @@ def _take(node: ops.Take, lowering: Lowering) -> Access:
     below = access(node.input, lowering)
     if node.count < 0:
         return below
-    return _selected(
-        below,
-        lambda size: node.count if size == INFINITE_CARDINALITY else min(size, node.count),
-        lambda numbers: numbers,
-    )
+    return _selected(below, lambda size: limit(size, node.count), lambda numbers: numbers)
 
 
 @accessible(ops.Skip)

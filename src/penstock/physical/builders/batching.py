@@ -17,9 +17,9 @@ from penstock.physical.builders.core import key_function, rows_of_batches
 from penstock.physical.key_function import whole_number
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
-from penstock.physical.stages.batch import RebatchStage, stack_block
+from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.cardinality import PadToCardinalityStage
-from penstock.physical.stages.grouped import BucketStage, Stack
+from penstock.physical.stages.grouped import BucketStage, RebatchStage, Stack
 from penstock.physical.stages.groups import GroupByReducerStage, GroupByWindowStage
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
 from penstock.physical.stages.pack import PackStage

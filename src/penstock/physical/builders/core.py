@@ -45,7 +45,7 @@ def _scan(node: inputs.Scan, lowering: Lowering) -> Stage:
     return LocatedStage(stage, node.source) if lowering.provenance else stage
 
 
-def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage:
+def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering, batch: ops.Batch | None = None) -> Stage:
     transforms = lowering.transforms(node, steps)
     parallel = getattr(steps[0], "num_parallel_calls", None)
     executor = getattr(node, "executor", "auto")
@@ -56,14 +56,14 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     if parallel is None:
         run = (lowering.executor_of(node) if seeds else lowering.executor).run_all(transforms, executor)
         stint = Stint() if is_called_ahead(node) else None
-        return ApplyStage(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
-    upstream = _wanted_only(node, lowering.deeper())
+        return ApplyStage(wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
+    upstream = wanted_only(node, lowering.deeper())
     ordered = lowering.ordered(steps[0].deterministic)
-    settings = SegmentSettings(parallel, ordered, lowering.depth, None, executor, lowering.epoch)
+    settings = SegmentSettings(parallel, ordered, lowering.depth, _task_of(batch), executor, lowering.epoch)
     return lowering.executor_of(node).segment(upstream, transforms, settings)
 
 
-def _wanted_only(node: UnaryNode, lowering: Lowering, *, ahead: bool = False) -> Stage:
+def wanted_only(node: UnaryNode, lowering: Lowering, *, ahead: bool = False) -> Stage:
     """Return the input of a step, in Blocks of the requested size at most, if its function has side effects.
 
     The same applies to functions that are called `ahead` of the consumer, because they may be slow.
@@ -85,19 +85,11 @@ def _fused(node: fused.FusedMap, lowering: Lowering) -> Stage:
 
 @register(fused.MapAndBatch)
 def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Stage:
-    transforms = lowering.transforms(node, node.steps)
-    first, upstream = node.steps[0], _wanted_only(node, lowering.deeper())
-    parallel, batch = first.num_parallel_calls, _batch_task(node.batch)
-    assert parallel is not None
-    seeds = any(transform.generators for transform in transforms)
-    executor = "process" if seeds and node.executor == "auto" else node.executor
-    ordered = lowering.ordered(first.deterministic)
-    settings = SegmentSettings(parallel, ordered, lowering.depth, batch, executor, lowering.epoch)
-    return lowering.executor_of(node).segment(upstream, transforms, settings)
+    return _apply(node, node.steps, lowering, node.batch)
 
 
-def _batch_task(node: ops.Batch) -> BatchTask:
-    return BatchTask(node.batch_size, node.drop_remainder, node.label, node.where)
+def _task_of(node: ops.Batch | None) -> BatchTask | None:
+    return None if node is None else BatchTask(node.batch_size, node.drop_remainder, node.label, node.where)
 
 
 @register(ops.Batch)
@@ -107,7 +99,7 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
         return _grouped(node, lowering)
     upstream = lower(node.input, lowering.deeper())
     ordered = lowering.ordered(node.deterministic)
-    settings = SegmentSettings(parallel, ordered, lowering.depth, _batch_task(node))
+    settings = SegmentSettings(parallel, ordered, lowering.depth, _task_of(node))
     return lowering.executor_of(node).segment(upstream, (), settings)
 
 
@@ -115,7 +107,7 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
 @register(batching.RaggedBatch)
 @register(batching.BatchOfSlices)
 @register(batching.SparseBatch)
-def _grouped(node: ops.Batch | batching.BatchNode, lowering: Lowering) -> Stage:
+def _grouped(node: ops.BatchNode, lowering: Lowering) -> Stage:
     """Return the stage of a step that joins neighbours in the consumer's thread."""
     upstream, size, stack = lower(node.input, lowering), node.batch_size, stack_of(node)
     return GroupedStage(upstream, size, stack, node, drop_remainder=node.drop_remainder, memory=lowering.memory)

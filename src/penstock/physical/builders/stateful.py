@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from penstock.errors import Context, annotate
 from penstock.keys import fold
-from penstock.physical.builders.core import key_function
-from penstock.physical.chained import Portioned
+from penstock.physical.builders.core import key_function, wanted_only
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages.apply import StatefulMapStage
@@ -16,7 +15,6 @@ from penstock.physical.stages.ignore_errors import IgnoreErrorsStage
 from penstock.physical.stages.scan import FollowedStage, ScanStage
 from penstock.physical.storage import Storage
 from penstock.plan import stateful, storing
-from penstock.plan.visible import acts
 from penstock.sources.arrays import RandomSource
 from penstock.store.entry import StoredEntry
 
@@ -26,19 +24,13 @@ _RANDOM = 0x72616E646F6D
 
 @register(stateful.StatefulMap)
 def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
-    upstream = lower(node.input, lowering)
-    if acts(node):
-        upstream = Portioned(upstream)
-    return StatefulMapStage(upstream, node)
+    return StatefulMapStage(wanted_only(node, lowering), node)
 
 
 @register(stateful.TakeWhile)
 def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
     vectorise = bool(lowering.options.experimental_optimization.map_vectorization)
-    upstream = lower(node.input, lowering)
-    if acts(node):
-        upstream = Portioned(upstream)
-    return TakeWhileStage(upstream, node, vectorise=vectorise)
+    return TakeWhileStage(wanted_only(node, lowering), node, vectorise=vectorise)
 
 
 @register(stateful.Unique)

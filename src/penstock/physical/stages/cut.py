@@ -129,6 +129,8 @@ class ShardStage(UnaryStage):
 class TakeWhileStage(CountingStage):
     """Yields elements up to the first False. It requests nothing after the Block that contains this element."""
 
+    moving = ("_count", "_ended")
+
     def __init__(self, upstream: Stage, node: TakeWhile, *, vectorise: bool) -> None:
         super().__init__(upstream, node)
         self._predicate = node.predicate
@@ -169,13 +171,6 @@ class TakeWhileStage(CountingStage):
             rows = np.delete(np.arange(count), [row for row, _ in failures])
             return Stretch(block.take(rows) if len(rows) else None, failures)
         return Stretch(block.slice(0, count) if count else None)
-
-    def place(self) -> State:
-        return [*super().place(), self._ended]
-
-    def go_to(self, place: State) -> None:
-        *below, self._ended = place
-        super().go_to(below)
 
 
 _AS_IT_IS = 64  # bytes of a value up to which the value is its own key; larger values have a digest of 128 bits

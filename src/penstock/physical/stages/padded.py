@@ -11,56 +11,56 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, shape_mismatch
-from penstock.block.spec import LeafSpec, Shape, TensorSpec
+from penstock.block.spec import LeafSpec, Shape
 from penstock.block.structure import Structure
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, DataLossError, InvalidArgumentError, InvalidTypeError
-from penstock.physical.stacking import check_one_rank, flat_values, rank_of, shapes_of, stack_each
+from penstock.physical.stacking import check_one_rank, extents_of, flat_values, rank_of, shapes_of, stack_each
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stages.grouped import Stack
-from penstock.plan.batching import BatchNode, PaddedBatch, RaggedBatch, SparseBatch, wrong_rank
-from penstock.plan.ops import Batch
+from penstock.plan.batching import PaddedBatch, RaggedBatch, SparseBatch, wrong_rank
+from penstock.plan.ops import BatchNode
+from penstock.plan.packing import open_spec
 
 _SMALL = 2048  # bytes of an element below which one scatter for all is faster than one copy for each
 
 Paddings = Callable[[Structure, list[LeafSpec]], Sequence[tuple[Shape, Any]]]
 
 
-def pad_block(block: Block, shapes: Sequence[Shape], values: Sequence[Any], size: int | None = None) -> Block:
-    """Pad and stack the elements of a Block to one element, or every `size` of them.
-
-    `shapes` and `values` have one entry per leaf. A shape has None for a dimension that is as long as the longest
-    element. A value is a numpy scalar of the leaf's dtype, or bytes.
-
-    Raises:§DataLossError: If an element is larger than its shape.
-    """
-    return stack_each(
-        block, size or block.size, lambda i, column, path: _pad(column, size or block.size, shapes[i], values[i], path)
-    )
-
-
 class Padder:
-    """Runs `pad_block` on Blocks of one stream. The first Block determines the paddings."""
+    """Pads and stacks every `size` elements of the Blocks of one stream.
 
-    def __init__(self, paddings: Paddings) -> None:
+    `paddings` returns the shape and the value of each component. A shape has None for a dimension that is as long as
+    the longest element. A value is a numpy scalar of the component's dtype, or bytes. An open first extent is rounded
+    up to a multiple of `multiple`.
+
+    Calls raise DataLossError if an element is larger than its shape.
+    """
+
+    def __init__(self, paddings: Paddings, multiple: int = 1) -> None:
         self._paddings = paddings
+        self._multiple = multiple
         self._structure: Structure | None = None
-        self._shapes: list[Shape] = []
-        self._values: list[Any] = []
+        self._found: Sequence[tuple[Shape, Any]] = ()
 
     def __call__(self, block: Block, size: int) -> Block:
         if self._structure is None or block.structure != self._structure:  # dict keys may change their order
-            found = self._paddings(block.structure, [_kind(column) for column in block.columns])
-            self._shapes = [shape for shape, _ in found]
-            self._values = [value for _, value in found]
+            specs = [open_spec(column.slice(0, 1).spec()) for column in block.columns]  # extents may differ later
+            self._found = self._paddings(block.structure, specs)
             self._structure = block.structure
-        return pad_block(block, self._shapes, self._values, size)
 
+        def stack(number: int, column: Column, path: str) -> Column:
+            shape, value = self._found[number]
+            return _pad(column, size, self._rounded(column, shape), value, path)
 
-def _kind(column: Column) -> LeafSpec:
-    """Return rank and dtype as a spec. Extents may differ between Blocks."""
-    spec = column.slice(0, 1).spec()
-    return TensorSpec([None] * len(spec.shape), spec.dtype) if isinstance(spec, TensorSpec) else spec
+        return stack_each(block, size, stack)
+
+    def _rounded(self, column: Column, shape: Shape) -> Shape:
+        if self._multiple == 1 or not shape or shape[0] is not None:
+            return shape
+        extents = extents_of(column)
+        assert extents is not None
+        return (-(-int(extents.max()) // self._multiple) * self._multiple, *shape[1:])
 
 
 def _pad(column: Column, size: int, shape: Shape, value: Any, path: str) -> Column:
@@ -275,7 +275,7 @@ def _positions(shapes: np.ndarray) -> np.ndarray:
     return found
 
 
-def stack_of(node: Batch | BatchNode) -> Stack:
+def stack_of(node: BatchNode) -> Stack:
     """Return the function that joins the elements of each batch of a step."""
     match node:
         case PaddedBatch():

@@ -54,9 +54,11 @@ class AcceptStage(StretchStage):
     key.
     """
 
+    moving = ("_count",)
+
     def __init__(self, upstream: Estimated | Known, key: int, step: NamedStep) -> None:
         super().__init__(step.label, (upstream.stage,), step.where)
-        self._upstream = upstream
+        self._upstream = self._reader = upstream
         self._key = key
         self._count = 0
 
@@ -80,52 +82,37 @@ class AcceptStage(StretchStage):
         )
         return Stretch(block, failures)
 
-    def place(self) -> State:
-        return [self._upstream.state(), self._count]
 
-    def go_to(self, place: State) -> None:
-        below, self._count = place
-        self._upstream.restore(below)
-
-
-class Known:
+class Known(Cursor):
     """Pairs whose classes are accepted with constant probabilities."""
 
     def __init__(self, stage: Stage, chances: np.ndarray) -> None:
-        self.stage = stage
+        super().__init__(stage)
         self._chances = chances
-        self._cursor = Cursor(stage)
 
     def next(self, want: int) -> tuple[Stretch, np.ndarray] | None:
         try:
-            if not self._cursor.fill(want):
+            if not self.fill(want):
                 return None
         except Exception as error:
             return failure(error), self._chances
-        return Stretch(self._cursor.take_available(want)), self._chances
-
-    def state(self) -> State:
-        return self._cursor.state()
-
-    def restore(self, state: State) -> None:
-        self._cursor.restore(state)
+        return Stretch(self.take_available(want)), self._chances
 
 
-class Estimated:
+class Estimated(Cursor):
     """Pairs in groups of GROUP, each with values computed from the classes counted up to the end of the group.
 
     `rows(distribution)` converts the class distributions to one row per group.
     """
 
     def __init__(self, stage: Stage, num_classes: int, rows: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.stage = stage
+        super().__init__(stage)
         self._rows = rows
-        self._cursor = Cursor(stage)
         self._seen = np.full(num_classes, PRIOR, np.int64)
 
     def next(self, want: int) -> tuple[Stretch, np.ndarray] | None:
         """Return whole groups (fewer only at the end), and a row for each position."""
-        pairs = self._cursor.take(-(-want // GROUP) * GROUP)
+        pairs = self.take(-(-want // GROUP) * GROUP)
         if pairs is None:
             return None
         groups = -(-pairs.size // GROUP)
@@ -138,12 +125,12 @@ class Estimated:
         return pairs, np.repeat(rows, GROUP, axis=0)[: pairs.size]
 
     def state(self) -> State:
-        return [self._cursor.state(), self._seen.tolist()]
+        return [super().state(), self._seen.tolist()]
 
     def restore(self, state: State) -> None:
         below, seen = state
         self._seen = np.array(seen, np.int64)
-        self._cursor.restore(below)
+        super().restore(below)
 
 
 class EstimateMixStage(StretchStage):
@@ -151,17 +138,11 @@ class EstimateMixStage(StretchStage):
 
     def __init__(self, upstream: Estimated, step: NamedStep) -> None:
         super().__init__(step.label, (upstream.stage,), step.where)
-        self._upstream = upstream
+        self._upstream = self._reader = upstream
 
     def make(self, want: int) -> Stretch | None:
         found = self._upstream.next(want)
         return None if found is None else Stretch(Block.single(DenseColumn(found[1])))
-
-    def place(self) -> State:
-        return self._upstream.state()
-
-    def go_to(self, place: State) -> None:
-        self._upstream.restore(place)
 
 
 def accepting(target: tuple[float, ...]) -> Callable[[np.ndarray], np.ndarray]:

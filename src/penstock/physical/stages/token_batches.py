@@ -48,7 +48,7 @@ class TokenBatchesStage(StretchStage):
                 self._given += len(found)
                 return join(found)
             self._account.hold(sum(block.nbytes for block in self._waiting))
-        self._lengths.tell(self._pulled)
+        self._lengths.left_out.tell(self._pulled)
         return self._close() if self._waiting else None
 
     def _batches(self, block: Block) -> list[Stretch]:
@@ -83,7 +83,7 @@ class TokenBatchesStage(StretchStage):
         self._note()
         first = self._first if self._waiting else self._pulled
         number, below = self._past.before(first)
-        return [below, number, first, self._pulled, self._given, self._lengths.left_out]
+        return [below, number, first, self._pulled, self._given, self._lengths.left_out.count]
 
     def go_to(self, place: State) -> None:
         below, number, first, pulled, self._given, left_out = place
@@ -96,7 +96,7 @@ class TokenBatchesStage(StretchStage):
                 self._batches(piece)
             else:
                 self._pulled += 1
-        self._lengths.left_out = left_out
+        self._lengths.left_out.count = left_out
 
     def close(self) -> None:
         self._waiting.clear()
@@ -139,7 +139,7 @@ class SortedTokenBatchesStage(StretchStage):
         while self._given == len(self._due):
             self._due, self._given = [], 0
             if not self._load():
-                self._lengths.tell(self._pulled)
+                self._lengths.left_out.tell(self._pulled)
                 return None
         made = self._due[self._given : self._given + want]
         self._given += len(made)
@@ -147,7 +147,7 @@ class SortedTokenBatchesStage(StretchStage):
 
     def _load(self) -> bool:
         """Take a window; return False at the end."""
-        self._before = [self._cursor.state(), self._pulled, self._lengths.left_out, self._number]
+        self._before = [self._cursor.state(), self._pulled, self._lengths.left_out.count, self._number]
         stretch = self._collector.take(self._size)
         if stretch is None:
             return False
@@ -180,10 +180,10 @@ class SortedTokenBatchesStage(StretchStage):
     def place(self) -> State:
         if self._given < len(self._due):
             return [*self._before, self._given]
-        return [self._cursor.state(), self._pulled, self._lengths.left_out, self._number, 0]
+        return [self._cursor.state(), self._pulled, self._lengths.left_out.count, self._number, 0]
 
     def go_to(self, place: State) -> None:
-        below, self._pulled, self._lengths.left_out, self._number, given = place
+        below, self._pulled, self._lengths.left_out.count, self._number, given = place
         self._cursor.restore(below)
         if given:
             self._load()

@@ -29,10 +29,11 @@ class WindowedStage(StretchStage):
     """
 
     cuts = True
+    moving = ("_number",)
 
     def __init__(self, outer: Stage, node: WindowedFlatMap, transforms: Transforms, plain: Callable[[], Stage]) -> None:
         super().__init__(node.label, (outer,), node.where)
-        self._outer = Cursor(outer)
+        self._outer = self._reader = Cursor(outer)
         self._node = node
         self._transforms = transforms
         self._build_plain = plain
@@ -107,13 +108,6 @@ class WindowedStage(StretchStage):
         columns = [column for leaf in leaves for column in leaf.columns]
         block = Block(placed.structure, columns, count * each, leaves[0].origin)
         return run_all(self._transforms, block, Numbers(np.tile(np.arange(each), count)))
-
-    def place(self) -> State:
-        return [self._outer.state(), self._number]
-
-    def go_to(self, place: State) -> None:
-        before, self._number = place
-        self._outer.restore(before)
 
     def state(self) -> State:
         """Return the state of a flat_map that opens each window and has yielded `given` elements of the current one."""

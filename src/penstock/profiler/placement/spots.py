@@ -9,7 +9,7 @@ from penstock.functions.facts import why_visible
 from penstock.functions.uses import keeps_state, uses
 from penstock.options import Options
 from penstock.plan import ops
-from penstock.plan.batching import BatchNode, Rebatch
+from penstock.plan.batching import Rebatch
 from penstock.plan.counted import Unbatch
 from penstock.plan.inputs import Concatenate, Scan, Zip
 from penstock.plan.node import INFINITE_CARDINALITY, Node
@@ -21,8 +21,8 @@ from penstock.trace.purity import may_draw
 
 # steps with equal output for equal input
 _FIXED = (
-    *(Scan, Cache, Snapshot, Zip, Concatenate, BatchNode, Rebatch),
-    *(ops.Batch, Unbatch, ops.Take, ops.Skip, ops.Shard, ops.Enumerate, ops.Prefetch, ops.Repeat),
+    *(Scan, Cache, Snapshot, Zip, Concatenate, Rebatch),
+    *(ops.BatchNode, Unbatch, ops.Take, ops.Skip, ops.Shard, ops.Enumerate, ops.Prefetch, ops.Repeat),
 )
 _WORDS = ("shuffle", "random", "sample", "generator", "repeat")
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.opencv import limit_threads
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Means, Sample, TunerLimits
@@ -26,6 +26,8 @@ from penstock.runtime.machine.granted import granted_cpus, idle_seconds, outside
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.ledger import Ledger
 from penstock.runtime.observers import Instrument
+from penstock.runtime.processes.pool import ProcessPool
+from penstock.runtime.scheduler import Scope
 
 _FIRST_LOOK = 0.1  # seconds after the first result
 _BEGINS = 0.2  # seconds until an iteration reaches its speed, if an earlier iteration measured that speed
@@ -33,22 +35,6 @@ _PROCESSES_COME = 20.0  # seconds, on a machine that can start them
 _SAVE_AFTER = 2.0  # seconds between two writes of the results
 _NEVER = float("inf")
 _LEAST_PATIENCE = 0.02  # shortest wait in seconds while another thread samples
-
-
-class Threads(Protocol):
-    """The owner of the workers of a run: its scope."""
-
-    def want(self, workers: int) -> None: ...
-
-    def delays(self) -> Mapping[Any, float]: ...
-
-
-class Processes(Protocol):
-    """The pool of worker processes."""
-
-    def warm_up(self) -> None: ...
-
-    def ready(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +57,12 @@ class Driver:
     def __init__(
         self,
         instrument: Instrument,
-        threads: Threads,
+        threads: Scope,
         memory: Ledger,
         switching: Switching,
         *,
         means: Callable[[], Means],
-        processes: Callable[[], Processes],
+        processes: Callable[[], ProcessPool],
         tuned: bool,
         digest: Callable[[], str] | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from io import BytesIO
-from pathlib import Path
+from os import fspath
 from typing import Any
 
 import numpy as np
@@ -56,17 +56,23 @@ def decoded_image(path: Any) -> Any:
 def decoded(path: Any) -> tuple[Pixels, bytes] | None:
     """Return the pixels of a JPEG as Pillow decodes it, and the content of the file; or None."""
     found = _read(path)
-    pixels = None if found is None else _part(found[0], (0, 0, *found[0].shapes()[0, :2]))
-    return None if found is None or pixels is None else (pixels, found[1])
+    pixels = None if found is None else _part(found[0], (0, 0, *found[1]))
+    return None if found is None or pixels is None else (pixels, found[2])
 
 
-def _read(path: Any) -> tuple[JpegBlock, bytes] | None:
-    """Return a JPEG for the kernel, and the content of the file; or None."""
+def _read(path: Any) -> tuple[JpegBlock, tuple[int, int], bytes] | None:
+    """Return a JPEG for the kernel, its height and width, and the content of the file; or None."""
     try:
-        content = path.getvalue() if type(path) is BytesIO else Path(path).read_bytes()
+        if type(path) is BytesIO:
+            content = path.getvalue()
+        else:
+            with open(fspath(path), "rb", buffering=0) as file:  # noqa: PTH123 - half of the time of read_bytes
+                content = file.read()
         block, most = JpegBlock([content]), _PILLOW.MAX_IMAGE_PIXELS  # of which more make Pillow warn
-        if block.taken()[0] and (most is None or block.shapes()[0, :2].prod() <= most):
-            return block, content
+        if block.taken()[0]:
+            height, width = block.shapes()[0, :2].tolist()
+            if most is None or height * width <= most:
+                return block, (height, width), content
     except (OSError, TypeError, ValueError):
         pass
     return None
@@ -82,9 +88,8 @@ def _part(block: JpegBlock, window: tuple[int, int, int, int]) -> Pixels | None:
 class CodedImage:
     """A JPEG that a kernel decodes when a part of it is needed. `load` decodes it with Pillow, if it is damaged."""
 
-    def __init__(self, block: JpegBlock, load: Callable[[], Pixels]) -> None:
-        self._block, self._load = block, load
-        self.shape = (*block.shapes()[0, :2].tolist(), 3)
+    def __init__(self, block: JpegBlock, size: tuple[int, int], load: Callable[[], Pixels]) -> None:
+        self._block, self._load, self.shape = block, load, (*size, 3)
 
     def part(self, top: int, left: int, height: int, width: int) -> Pixels:
         """Return a part of the image. All codes are read; damage anywhere raises Pillow's error."""
@@ -95,7 +100,7 @@ class CodedImage:
 def coded_image(path: Any, load: Callable[[], Pixels]) -> CodedImage | None:
     """Return the image in a file, or None if Pillow has to read it."""
     found = _read(path)
-    return None if found is None else CodedImage(found[0], load)
+    return None if found is None else CodedImage(*found[:2], load)
 
 
 class DecodedImage(_PILLOW.Image):  # type: ignore[misc]

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import PenstockError
+from penstock.image.colour.pillow import IDENTITY
 from penstock.image.resizing.pillow import compiled
 from penstock.torch.generators import set_states, states
-from penstock.torch.vision.planned import Pixels, PlannedImage, Refused, Step, identity, pillow_image
+from penstock.torch.vision.planned import Pixels, PlannedImage, Refused, Step, pillow_image
 from penstock.torch.vision.settings import TransformSettings
 from penstock.torch.vision.sources import source_of
 from penstock.torch.vision.table import entry_of, flat, is_table, step_of, uses_random
@@ -46,7 +47,7 @@ class Prefix:
 
     def paint(self, planned: PlannedImage, image: Pixels, out: npt.NDArray[Any]) -> None:
         """Compute a result: channels first, if it is a tensor."""
-        table = self.table if self.like is not None else identity(planned.channels)
+        table = self.table if self.like is not None else IDENTITY[planned.channels]
         planned.paint(image, table, out, planes=self.like is not None, vertical_first=self.vertical_first)
 
     def empty(self, planned: PlannedImage) -> npt.NDArray[Any]:
@@ -200,7 +201,7 @@ def recognised(
     With `array`, the first transform gets an array of numpy, and otherwise an image of Pillow.
     """
     trials: list[_Trial] = []
-    prefix = Prefix((), identity(3), vertical_first=_vertical_first(), like=None)
+    prefix = Prefix((), IDENTITY[3], vertical_first=_vertical_first(), like=None)
     by_pixel: list[Any] = []  # transforms that the table replaces
     report: list[str] = []
     tested = True
@@ -246,7 +247,7 @@ def _longer(prefix: Prefix, step: Step | None, by_pixel: list[Any], trial: _Tria
     if not by_pixel:
         return replace(prefix, steps=steps)
     torch, channels = import_module("torch"), trial.planned.channels
-    value: Any = pillow_image(np.ascontiguousarray(identity(channels).T[None]))
+    value: Any = pillow_image(np.ascontiguousarray(IDENTITY[channels].T[None]))
     for transform in by_pixel:
         value = transform(value)
     if value.dtype not in (torch.uint8, torch.float32) or value.shape != (channels, 1, 256):

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.image.colour.pillow import adjust
+from penstock.image.colour.pillow import IDENTITY, adjust, levels_of
 from penstock.image.geometry.pillow import warp
 from penstock.image.resizing.pillow import Part, copy_parts, reach, resize_part
 
 Pixels = npt.NDArray[np.uint8]
-
-_TABLES = {channels: np.tile(np.arange(256, dtype=np.uint8), (channels, 1)) for channels in (1, 3)}
 
 
 class Refused(Exception):
@@ -136,6 +134,9 @@ class CallStage:
         KernelStage(self.height, self.width).run(found, table, out, planes=planes, vertical_first=vertical_first)
 
 
+Stage = KernelStage | ColourStage | WarpStage | CallStage
+
+
 @dataclass(slots=True)
 class PlannedImage:
     """An image whose pixels are computed later: its size, its channels and the stages that lead to it."""
@@ -143,7 +144,7 @@ class PlannedImage:
     height: int
     width: int
     channels: int
-    stages: list[KernelStage | ColourStage | WarpStage | CallStage] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
     erased: list[tuple[tuple[int, int, int, int], Any]] = field(default_factory=list)
     crops: list[KernelStage] = field(default_factory=list)  # the result has a part for each
 
@@ -258,16 +259,20 @@ class PlannedImage:
             if isinstance(first, KernelStage) and (window := first.window()):
                 stages = [replace(first, top=first.top - window[0], left=first.left - window[1]), *stages[1:]]
             image = image.part(*window or (0, 0, *image.shape[:2]))
-        for stage in stages if self.crops else stages[:-1]:
+        runs = _with_levels(stages)
+        for stage, levels in runs if self.crops else runs[:-1]:
             channels = stage.grey or image.shape[2]
             part = np.empty((stage.height, stage.width, channels), np.uint8)
-            stage.run(image, _TABLES[channels], part, planes=False, vertical_first=vertical_first)
+            values = IDENTITY[channels] if levels is None else IDENTITY[channels].take(levels, 1)
+            stage.run(image, values, part, planes=False, vertical_first=vertical_first)
             image = part
         for crop, place in zip(self.crops, out, strict=False):
             crop.run(image, table, place, planes=planes, vertical_first=vertical_first)
         if self.crops:
             return
-        stages[-1].run(image, table, out, planes=planes, vertical_first=vertical_first)
+        stage, levels = runs[-1]
+        table = table if levels is None else table.take(levels, 1)
+        stage.run(image, table, out, planes=planes, vertical_first=vertical_first)
         for (top, left, height, width), values in self.erased:
             out[:, top : top + height, left : left + width] = values
 
@@ -280,9 +285,19 @@ def pillow_image(pixels: Pixels) -> Any:
     return import_module("PIL.Image").fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
 
 
-def identity(channels: int) -> Pixels:
-    """Return the table of unchanged bytes."""
-    return _TABLES[channels]
+def _with_levels(stages: Sequence[Stage]) -> list[tuple[Stage, Pixels | None]]:
+    """Return the stages to run, each with the levels that replace the values of its result, or None.
+
+    A stage that changes single values does not run: its levels belong to the stage before it.
+    """
+    runs: list[tuple[Stage, Pixels | None]] = []
+    for stage in stages:
+        levels = levels_of(stage.operations) if runs and isinstance(stage, ColourStage) else None
+        if levels is None:
+            runs.append((stage, None))
+        else:
+            runs[-1] = runs[-1][0], levels
+    return runs
 
 
 def _fill(fill: tuple[int, ...], channels: int) -> Pixels:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.image.colour.pillow import IDENTITY
 from penstock.image.resizing.pillow import BICUBIC, BILINEAR, BOX
-from penstock.torch.vision.planned import PlannedImage, Refused, identity, pillow_image
+from penstock.torch.vision.planned import PlannedImage, Refused, pillow_image
 
 FILTERS = {4: BOX, 2: BILINEAR, 3: BICUBIC}  # by Pillow's numbers
 _FACTORS = [(0.0,), (0.6,), (1.7,)]
@@ -111,7 +112,7 @@ def agrees(name: str) -> bool:
         else:
             record_colour(planned, name, *arguments)
         painted = np.empty((planned.height, planned.width, channels), np.uint8)
-        planned.paint(pixels, identity(channels), painted, planes=False, vertical_first=True)
+        planned.paint(pixels, IDENTITY[channels], painted, planes=False, vertical_first=True)
         wanted = np.asarray(function(pillow_image(pixels), *arguments, **options))
         if wanted.tobytes() != painted.tobytes():
             return False

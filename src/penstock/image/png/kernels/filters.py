@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.image.png.kernels.memory import B, S, U, add_paeth, narrow, widen
-from penstock.native.kernel import helper, inlined, kernel, maker, specialised
+from penstock.native.kernel import helper, inlined, kernel, specialised
 
 HALF = 5  # filter 3 in the first row, with nothing above: half of the left neighbour
 
@@ -176,8 +176,9 @@ def _row(above, row, stride, kind, out):
     return cost
 
 
-@maker
-def _choose(rows, stride, best, tried):
+@kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]", makes_arrays=True)
+def choose(rows, stride, best, tried):
+    """Write each of `rows` into `best`, after the number of its filter. `tried` has room for one row of `best`."""
     height, width = rows.shape
     above = np.zeros(width, np.uint8)
     for y in range(height):
@@ -190,15 +191,3 @@ def _choose(rows, stride, best, tried):
                 for x in range(1 + width):
                     best[y, x] = tried[x]
         above = rows[y]
-
-
-@kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]")
-def choose(rows, stride, best, tried):
-    """Write each of `rows` into `best`, after the number of its filter. `tried` has room for one row of `best`."""
-    _choose(rows, stride, best, tried)
-
-
-@kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]", holds_gil=True)
-def choose_short(rows, stride, best, tried):
-    """Choose filters like `choose`, for small images."""
-    _choose(rows, stride, best, tried)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from penstock.functions.uses import keeps_state
-from penstock.plan.batching import BatchNode
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, function_name
-from penstock.plan.ops import Batch, Interleave, Map, Prefetch
+from penstock.plan.ops import Batch, BatchNode, Interleave, Map, Prefetch
 from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import call, calls
 from penstock.profiler.lint.inspection import Inspection
@@ -18,8 +17,6 @@ from penstock.profiler.lint.natures import randomness, work
 from penstock.rewrite.rules.inject_prefetch import has_workers, is_ahead, must_stay
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.source import SlicedSource
-
-_GROUPS = (Batch, BatchNode)
 
 
 def idle_prefetch(plan: Inspection) -> Iterator[Finding]:
@@ -123,7 +120,7 @@ def no_prefetch(plan: Inspection) -> Iterator[Finding]:
     end = plan.written
     # other advice makes a step parallel: later steps then run ahead, or have their own advice
     becomes_parallel = any(sequential_maps(plan)) or any(sequential_interleaves(plan))
-    if becomes_parallel or not any(isinstance(node, _GROUPS) for node in end.walk()):
+    if becomes_parallel or not any(isinstance(node, BatchNode) for node in end.walk()):
         return
     if has_workers(plan.final):
         if is_ahead(plan.final) or must_stay(plan.final):
