@@ -17,6 +17,7 @@ import torchvision
 import torchvision.transforms as v1
 from PIL import Image
 from tests.adaptors import vision_data as made
+from tests.adaptors.vision_compositions import composition
 from torch.utils import data
 from torchvision import datasets
 from torchvision.transforms import v2
@@ -92,14 +93,14 @@ def is_planned(dataset):
 
 @pytest.mark.parametrize("number", range(60))
 def test_compositions_on_a_folder(folder, number):
-    dataset = datasets.ImageFolder(folder, made.composition(number))
+    dataset = datasets.ImageFolder(folder, composition(number))
     assert is_planned(dataset)
     assert_equal(dataset, number, num_workers=number % 3)
 
 
 @pytest.mark.parametrize("number", range(100, 120))
 def test_compositions_on_arrays(number):
-    dataset = made.cifar(transform=made.composition(number, small=True))
+    dataset = made.cifar(transform=composition(number, small=True))
     assert is_planned(dataset)
     assert_equal(dataset, number, num_workers=number % 3)
 
@@ -140,7 +141,7 @@ def test_several_crops_of_an_image_refuse_what_torchvision_refuses(folder):
 
 @pytest.mark.parametrize("number", range(200, 220))
 def test_unknown_transforms_run_as_written(folder, number):
-    assert_equal(datasets.ImageFolder(folder, made.composition(number, unknown=True)), number, num_workers=number % 3)
+    assert_equal(datasets.ImageFolder(folder, composition(number, unknown=True)), number, num_workers=number % 3)
 
 
 @pytest.mark.parametrize("kind", ["CIFAR100", "MNIST", "FashionMNIST", "KMNIST", "EMNIST"])
@@ -171,7 +172,7 @@ def test_grey_images(m):
 
 
 def test_subsets_and_joined_folders(folder):
-    dataset = datasets.ImageFolder(folder, made.composition(1))
+    dataset = datasets.ImageFolder(folder, composition(1))
     again = datasets.DatasetFolder(folder, dataset.loader, (".jpg",), transform=dataset.transform)
     joined = data.ConcatDataset([dataset, again])
     for each in (data.Subset(dataset, [3, 1, -2, 5, 7]), joined, data.Subset(joined, range(0, len(joined), 2))):
@@ -183,7 +184,7 @@ def test_subsets_and_joined_folders(folder):
 @pytest.mark.parametrize("arguments", [{"collate_fn": list}, {"batch_size": None, "shuffle": False}])
 def test_samples_for_other_collate_functions(folder, arguments):
     for number in (3, 4, 5, 6):
-        dataset = datasets.ImageFolder(folder, made.composition(number))
+        dataset = datasets.ImageFolder(folder, composition(number))
         found = []
         for kind in (DataLoader, data.DataLoader):
             seed(number)
@@ -199,9 +200,7 @@ def test_images_of_several_sizes_are_refused_by_torch(folder):
 
 
 def test_targets_are_transformed_in_order(folder):
-    dataset = datasets.ImageFolder(
-        folder, made.composition(8), target_transform=lambda target: target + random.random()
-    )
+    dataset = datasets.ImageFolder(folder, composition(8), target_transform=lambda target: target + random.random())
     assert_equal(dataset, 3)
 
 
@@ -214,7 +213,7 @@ def test_corrupt_images_raise_the_errors_of_pillow_at_their_places(tmp_path, wor
     for name in ("class0/6.jpg", "class2/14.jpg"):
         place = tmp_path / name
         place.write_bytes(place.read_bytes()[: -place.stat().st_size // 9])
-    dataset = datasets.ImageFolder(tmp_path, made.composition(number))
+    dataset = datasets.ImageFolder(tmp_path, composition(number))
 
     def outcomes(kind):
         seed(5)
@@ -252,7 +251,7 @@ def test_damaged_files_are_read_as_pillow_reads_them(tmp_path, number):
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_state_continues_after_the_last_batch(folder, persistent):
-    dataset = datasets.ImageFolder(folder, made.composition(10))
+    dataset = datasets.ImageFolder(folder, composition(10))
     how = {"batch_size": 3, "shuffle": True, "num_workers": 2, "persistent_workers": persistent}
     seed(6)
     one = DataLoader(dataset, **how)
@@ -273,12 +272,12 @@ def test_a_state_continues_after_the_last_batch(folder, persistent):
 
 
 def test_persistent_workers_continue_their_random_numbers(folder):
-    dataset = datasets.ImageFolder(folder, made.composition(11))
+    dataset = datasets.ImageFolder(folder, composition(11))
     assert_equal(dataset, 7, count=3, num_workers=2, persistent_workers=True)
 
 
 def test_a_user_generator(folder):
-    dataset = datasets.ImageFolder(folder, made.composition(12))
+    dataset = datasets.ImageFolder(folder, composition(12))
     found = []
     for kind in (DataLoader, data.DataLoader):
         own = torch.Generator().manual_seed(3)

@@ -19,7 +19,9 @@ from PIL import Image
 from tests.adaptors import vision_data as made
 from tests.adaptors.test_vision import assert_equal, folder, pytestmark, seed
 from tests.adaptors.test_vision_own_code import kernel_calls
+from tests.adaptors.vision_compositions import composition
 from torch.utils import data
+from torchvision.transforms import v2
 
 from penstock.torch import DataLoader, open_image
 from penstock.torch.vision import opened, own_code
@@ -28,7 +30,7 @@ from penstock.torch.vision.own_code import plan_of
 
 __all__ = ["folder", "pytestmark"]
 
-GLOBAL = made.composition(410)
+GLOBAL = composition(410)
 
 
 def rows(folder, **feature):
@@ -63,7 +65,7 @@ class Transform:
 
 
 def local():
-    transform = made.composition(411, unknown=True)
+    transform = composition(411, unknown=True)
 
     def with_local(examples):
         return with_argument(examples, transform)
@@ -83,7 +85,7 @@ def test_transforms_of_images(folder, make, workers, monkeypatch):
     before = vars(feature).copy()
     assert_equal(dataset, 1, num_workers=workers)
     assert vars(feature) == before
-    assert type(GLOBAL) in (v1.Compose, made.v2.Compose)
+    assert type(GLOBAL) in (v1.Compose, v2.Compose)
     found, images = kernel_calls(monkeypatch), []
     decode = opened.decoded
     monkeypatch.setattr(opened, "decoded", lambda content: images.append(1) or decode(content))
@@ -94,7 +96,7 @@ def test_transforms_of_images(folder, make, workers, monkeypatch):
 
 def test_functions_that_hold_no_transform(folder):
     dataset = rows(folder)
-    dataset.set_transform(functools.partial(with_argument, transform=made.composition(412)))
+    dataset.set_transform(functools.partial(with_argument, transform=composition(412)))
     assert "in kernels: " not in plan_of(dataset)[1]
     assert_equal(dataset, 2)
     dataset.set_transform(with_global, columns=["image"], output_all_columns=True)

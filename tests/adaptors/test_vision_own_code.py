@@ -19,6 +19,7 @@ import torchvision.transforms as v1
 from PIL import Image, ImageOps
 from tests.adaptors import vision_data as made
 from tests.adaptors.test_vision import MyFolder, as_bits, assert_equal, folder, pytestmark, seed, states
+from tests.adaptors.vision_compositions import composition
 from torch.utils import data
 from torchvision import datasets, tv_tensors
 from torchvision.transforms import v2
@@ -85,7 +86,7 @@ def kernel_calls(monkeypatch):
 @pytest.mark.parametrize("number", range(300, 316))
 def test_compositions(folder, number, monkeypatch):
     opener = OPENERS[number % 3]
-    transform = made.composition(number, unknown=number % 4 == 0)
+    transform = composition(number, unknown=number % 4 == 0)
     if opener is pillow_grey:  # three means are an error for grey images
         steps = [step for step in transform.transforms if not isinstance(step, v1.Normalize | v2.Normalize)]
         transform = type(transform)(steps)
@@ -263,13 +264,13 @@ class Wrapper(data.Dataset):
 
 
 def test_data_sets_inside_data_sets(folder, monkeypatch):
-    crop, after = made.composition(400), v2.Compose([v2.RandomHorizontalFlip(), v2.Normalize([0.5], [0.5])])
+    crop, after = composition(400), v2.Compose([v2.RandomHorizontalFlip(), v2.Normalize([0.5], [0.5])])
     plain = datasets.ImageFolder(folder)
     one, _ = data.random_split(plain, [11, len(plain) - 11], torch.Generator().manual_seed(0))
     found = kernel_calls(monkeypatch)
     many = [
         (data.Subset(Mine(folder, crop), range(9)), 9),
-        (data.ConcatDataset([Mine(folder, crop), Mine(folder, crop), Mine(folder, made.composition(400))]), 72),
+        (data.ConcatDataset([Mine(folder, crop), Mine(folder, crop), Mine(folder, composition(400))]), 72),
         (Wrapper(one, crop), 11),
         (Wrapper(data.ConcatDataset([one, one]), crop), 22),
         (Wrapper(Wrapper(one, crop), after), 11),
@@ -295,7 +296,7 @@ class Segmentation(datasets.VisionDataset):
 
 def test_pairs_of_transforms(folder, monkeypatch):
     found = kernel_calls(monkeypatch)
-    transform = made.composition(401)
+    transform = composition(401)
     dataset = Segmentation(folder, transform=transform, target_transform=lambda target: target + random.random())
     kept = dataset.transforms
     assert_equal(dataset, 1)
@@ -328,7 +329,7 @@ def test_batches_that_are_mixed_by_collate(folder, mix):
         images, labels, *_ = data.default_collate(samples)
         return mix(images, labels)
 
-    transform = made.composition(406)
+    transform = composition(406)
     for dataset in (datasets.ImageFolder(folder, transform), Mine(folder, transform)):
         for workers in (0, 1):
             assert_equal(dataset, 3, num_workers=workers, collate_fn=collate)
@@ -337,7 +338,7 @@ def test_batches_that_are_mixed_by_collate(folder, mix):
 def test_data_sets_of_torchvision(folder, monkeypatch):
     """Without their files: as they read them."""
     found = kernel_calls(monkeypatch)
-    transform = made.composition(402)
+    transform = composition(402)
     images = datasets.ImageFolder(folder, transform)
     paths, labels = zip(*images.samples, strict=True)
     for kind in (datasets.EuroSAT, datasets.ImageNet, datasets.Country211):
@@ -357,7 +358,7 @@ def test_data_sets_of_torchvision(folder, monkeypatch):
         assert_equal(data.Subset(made_like, range(20)), 6)
         assert len(found) == 2 * 20, name
     found.clear()
-    fake = datasets.FakeData(12, (3, 90, 70), 4, made.composition(403))
+    fake = datasets.FakeData(12, (3, 90, 70), 4, composition(403))
     assert_equal(fake, 7)
     assert len(found) == 24
 
@@ -368,13 +369,13 @@ def test_a_subclass_and_its_loader(folder, monkeypatch):
 
     part = opened._part
     monkeypatch.setattr(opened, "_part", lambda *given: used.append(1) or part(*given))
-    dataset = MyFolder(folder, made.composition(404))
+    dataset = MyFolder(folder, composition(404))
     assert "default_loader: in kernels." in plan_of(dataset)[1]
     assert_equal(dataset, 8)
     assert used
     assert dataset.loader is datasets.folder.default_loader
     used.clear()
-    other = datasets.ImageFolder(folder, made.composition(404), loader=pillow_rgb)
+    other = datasets.ImageFolder(folder, composition(404), loader=pillow_rgb)
     assert "default_loader: in kernels" not in plan_of(other)[1]
     assert_equal(other, 8)
     assert not used
@@ -420,7 +421,7 @@ def test_errors_leave_the_data_set_as_it_was(tmp_path):
 def test_an_error_comes_at_its_sample(tmp_path, opener):
     made.write_folder(tmp_path, 12)
     (tmp_path / "class1" / "4.jpg").write_bytes(b"no image")
-    dataset = Mine(tmp_path, made.composition(9), opener)
+    dataset = Mine(tmp_path, composition(9), opener)
 
     def outcomes(kind):
         seed(5)
@@ -476,7 +477,7 @@ def test_threads_share_a_data_set(folder):
 
 @pytest.mark.slow
 def test_spawned_workers(folder):
-    dataset = Mine(folder, made.composition(405, unknown=True), pillow_rgb)
+    dataset = Mine(folder, composition(405, unknown=True), pillow_rgb)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert_equal(dataset, 1, num_workers=2, multiprocessing_context="spawn")
@@ -570,7 +571,7 @@ def test_objects_that_are_no_data_sets():
     assert plan_of(types.SimpleNamespace(loader=None)) == (None, "")
 
 
-GLOBAL = made.composition(407)
+GLOBAL = composition(407)
 OTHER = v2.InterpolationMode.BICUBIC  # of a module of transforms, but no transform
 
 
@@ -597,7 +598,7 @@ def test_transforms_in_globals_and_other_attributes(folder, monkeypatch):
 
 
 def test_transforms_in_closures(folder, monkeypatch):
-    transform = made.composition(408)
+    transform = composition(408)
 
     class Local(Mine):
         def __getitem__(self, index):
@@ -621,7 +622,10 @@ def test_transforms_in_closures(folder, monkeypatch):
 
 def test_from_torch(folder, monkeypatch):
     found = kernel_calls(monkeypatch)
-    for dataset in (datasets.ImageFolder(folder, made.composition(409)), Mine(folder, made.composition(409))):
+    for dataset in (
+        datasets.ImageFolder(folder, composition(409)),
+        Mine(folder, composition(409)),
+    ):
         rows = ps.Dataset.from_torch(dataset)
         assert "\n    v" in rows.explain()
         seed(1)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.dataset.epochs import EPOCHS, new_number
@@ -18,6 +17,7 @@ from penstock.errors import (
     annotate,
     user_location,
 )
+from penstock.functions.libraries import recogniser
 from penstock.functions.shipping import by_value
 from penstock.options import NOTHING_SET, Options
 from penstock.plan.inputs import Scan
@@ -117,8 +117,7 @@ def of_sequence(sequence: Any, name: str) -> Dataset:
     from penstock.sources.sequence import SequenceSource
 
     source = SequenceSource(sequence, name)
-    if "torchvision" in sys.modules:  # a package above this one recognises its transforms
-        vision = import_module("penstock.torch.vision.own_code")
+    if (vision := recogniser()) is not None:
         vars(source)["around"], vars(source)["report"] = vision.around(sequence)
     return of_source(source)
 

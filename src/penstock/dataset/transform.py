@@ -84,9 +84,10 @@ class Transform(Base, Generic[T_co]):
 
         The function is ordinary Python on numpy values. Scalars are numpy scalars, byte strings are `bytes`, and arrays
         are in C order. If the function consists of numpy arithmetic and operations of penstock, penstock may run it on
-        many elements at once; the results are the same bits, and `explain()` reports it. An exception of the function
-        reaches the consumer with its own traceback, and with a note that names the step, the line of this call, and the
-        file and offset of the data.
+        many elements at once; the results are the same bits, and `explain()` reports it. Kernels run the transforms of
+        torchvision that the function calls with images of Pillow. An exception of the function reaches the consumer
+        with its own traceback, and with a note that names the step, the line of this call, and the file and offset of
+        the data.
 
         Args:
             map_func: The function. The components of a plain tuple are separate arguments. It returns a nest of

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -61,7 +62,8 @@ _LOOKING = """
     jellyfish Levenshtein rapidfuzz skimage.transform skimage.color skimage.filters skimage.exposure pywt ftfy soxr
     resampy pyarrow.array pyarrow.table pyarrow.scalar penstock.image penstock.audio penstock.video penstock.io
     penstock.block penstock.trace penstock.errors penstock.permutation penstock.map_fn penstock.dataset.map_fn
-    penstock.Options penstock.options penstock.dataset.create.Create.from_tensors
+    penstock.Options penstock.options penstock.torch.vision.opened.open_image
+    penstock.dataset.create.Create.from_tensors
     penstock.dataset.create.Create.from_tensor_slices penstock.dataset.create.Create.range"""
 _UNKNOWN = """
     numpy.seterrcall numpy.geterrcall numpy.show_config numpy.info numpy.test numpy.f2py numpy.ctypeslib numpy.testing
@@ -273,6 +275,11 @@ def _draws(path: str) -> bool:
 def unknown(path: str) -> str:
     """Return the sentence about a library function that is not in the tables."""
     return f"uses `{path}`, whose effects are not known"
+
+
+def recogniser() -> Any:
+    """Return the module that recognises transforms of torchvision, or None for a program without torchvision."""
+    return import_module("penstock.torch.vision.own_code") if "torchvision" in sys.modules else None
 
 
 def path_of(value: Any) -> str:

@@ -28,7 +28,7 @@ class FilterTransform(FunctionTransform):
         return Outcome(block.take(kept) if len(kept) else None, kept, failures)
 
     def _per_element(self, block: Block, numbers: Numbers) -> tuple[np.ndarray, Sequence[tuple[int, Exception]]]:
-        predicate = self.function
+        predicate = self.called
         unpacks = block.structure.unpacks
         mask = np.zeros(block.size, bool)
         failures: list[tuple[int, Exception]] = []

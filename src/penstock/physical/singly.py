@@ -96,7 +96,7 @@ class _SingleStep:
 
     def __init__(self, transform: FunctionTransform, *, last: bool) -> None:
         self._transform = transform
-        self._function = transform.function
+        self._function = transform.called
         self.is_map = isinstance(transform, MapTransform)
         self._last = last
         self._acts = why_impure(transform.function) is not None

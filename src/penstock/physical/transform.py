@@ -17,6 +17,7 @@ from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import Kind, Kinds, SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
+from penstock.functions.libraries import recogniser
 from penstock.physical.ended import Endings
 from penstock.physical.joined import Joined
 from penstock.physical.parted import Calls, Parted
@@ -98,6 +99,9 @@ class FunctionTransform(BlockTransform):
         self.label = label
         self.where = where
         self.function = function
+        # the function that is called per element: it may run transforms in kernels
+        self.called = function if not vectorise or (found := recogniser()) is None else found.in_kernels(function)[0]
+        vectorise = vectorise and self.called is function
         # runs it on whole Blocks, if possible
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._parted = Parted(function) if vectorise else None  # for functions that run per element
@@ -384,7 +388,7 @@ class MapTransform(FunctionTransform):
 
     def _called(self, element: Any, structure: Structure) -> Any:
         """Return the result for one element, without other references: a fresh array is not copied."""
-        return self.result(self.function(*element) if structure.unpacks else self.function(element))
+        return self.result(self.called(*element) if structure.unpacks else self.called(element))
 
     def result(self, result: Any) -> Any:
         """Return the function's result as an element: the items of a list become components."""

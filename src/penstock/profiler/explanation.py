@@ -6,12 +6,13 @@ It is a text for people, and plain values for programs.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from penstock.block.spec import LeafSpec, any_extent
 from penstock.block.structure import Structure, flatten
+from penstock.functions.libraries import recogniser
 from penstock.functions.planning import why_plans_otherwise
 from penstock.functions.shipping import why_not_shippable
 from penstock.native.library import plain_versions
@@ -226,6 +227,14 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
     if not (step.vectorise and options.experimental_optimization.map_vectorization):
         return "runs per element: vectorising is switched off"
     function = step.function if isinstance(step, Map) else step.predicate
+    called, report = function, ""
+    if (found := recogniser()) is not None:
+        called, report = found.in_kernels(function)
+    way = _way(step, function, spec) if called is function else "runs per element, with kernels for images:"
+    return "\n    ".join([way, *report.splitlines()])
+
+
+def _way(step: Map | Filter, function: Callable[..., Any], spec: Any) -> str:
     leaves: Sequence[Any]
     came = what_came(function)
     if spec is not None:

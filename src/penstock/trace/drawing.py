@@ -212,7 +212,12 @@ _FEW = 16  # rows whose keys are computed one by one
 
 def can_seed(draws: Draws) -> bool:
     """Return True if the calling thread may seed the generators of the process for these elements."""
-    return draws.numbers.first is not None and not _element.is_workers
+    return draws.numbers.first is not None and not is_worker()
+
+
+def is_worker() -> bool:
+    """Return True in a worker thread of a process with other threads."""
+    return _element.is_workers
 
 
 class _Outside(Draws):

@@ -7,7 +7,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from types import MethodType
 from typing import Any
 
 _ORIENTATION = 274  # the number of this entry in Exif
@@ -20,10 +19,8 @@ def is_huggingface(value: Any) -> bool:
 
 
 def transforming(dataset: Any) -> list[Any]:
-    """Return the function of `set_transform`, and the object whose method it is."""
+    """Return the function of `set_transform`, or nothing."""
     found = dataset.format["format_kwargs"].get("transform") if dataset.format["type"] == "custom" else None
-    if isinstance(found, MethodType):
-        return [found.__self__, found.__func__]
     return [] if found is None else [found]
 
 

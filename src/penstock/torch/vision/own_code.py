@@ -13,23 +13,31 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from penstock.forked import new_lock
 from penstock.store.content_key.made_of import function_text
 from penstock.torch.vision.huggingface import decoder_of, image_features, is_huggingface, transforming
 from penstock.torch.vision.plan import SIZES, Plan, Prefix, check_versions, recognised
 from penstock.torch.vision.planned import Pixels, Refused
 from penstock.torch.vision.settings import TransformSettings
 from penstock.torch.vision.table import flat
+from penstock.trace.drawing import is_worker
 
+_MOST = 16  # transforms whose kernels are stored
+_LATEST: dict[int, KernelTransform] = {}  # by their addresses
+_LOCK = new_lock()
+_ARRAY = "array"  # in the place of the mode of an image
 _NAMES = ("transform", "transforms", "loader")
 
 
 class Attribute(NamedTuple):
     """A variable that holds a transform or a decoder, and the object that replaces its value, or None.
 
-    `owner` is a data set, a feature of Hugging Face, or a module or a cell with a variable of `function`.
+    `owner` is a data set, a feature of Hugging Face, or globals or a cell with a variable of `function`.
     """
 
     owner: Any
@@ -65,7 +73,7 @@ class _Cell:
 
 
 def _namespace(owner: Any) -> Any:
-    return _Cell(owner) if type(owner) is CellType else getattr(owner, "__dict__", {})
+    return _Cell(owner) if type(owner) is CellType else owner if type(owner) is dict else getattr(owner, "__dict__", {})
 
 
 class OwnCode:
@@ -78,14 +86,16 @@ class OwnCode:
 
     whole = False
 
-    def __init__(self, dataset: Any, reason: str) -> None:
+    def __init__(self, dataset: Any, reason: str | None) -> None:
         self._dataset, self._seen = dataset, _attributes(dataset)
         self.report: list[str] = []
         self._known: dict[int, Any] = {}  # replacements, by value
         self._kernels: list[KernelTransform] = []
         found = [each._replace(replacement=self._replacement(each)) for each in self._seen]
         self._replaced = [each for each in found if each.replacement is not None]
-        if reason or self.report:
+        self._lock, self._users = new_lock(), 0  # threads for which the values are replaced
+        self._mine: list[Attribute] = []  # what they replaced
+        if reason or (self.report and reason is not None):
             self.report.insert(0, f"The code of the data set runs as written{reason and f': {reason}'}.")
 
     def __bool__(self) -> bool:
@@ -107,11 +117,11 @@ class OwnCode:
         return found
 
     def _transform(self, transform: Any, attribute: Attribute) -> Any:
-        kernels, owner = KernelTransform(transform), attribute.owner
-        name, used_by = type(owner).__qualname__, getattr(type(owner), "__getitem__", None)
+        kernels, owner = kernels_of(transform), attribute.owner
+        name, used_by = type(owner).__qualname__, _called(type(owner))
         if attribute.function is not None:
             name, used_by = attribute.name, attribute.function
-        self.report.append(f"{name} ({function_text(used_by)}):")  # type: ignore[arg-type]
+        self.report.append(f"{name} ({function_text(used_by)}):")
         self.report += kernels.report
         if not kernels.ways:
             return None
@@ -150,31 +160,43 @@ class OwnCode:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Replace the values. Several threads may do so at the same time."""
-        mine = [each for each in self._replaced if each.holds(each.value)]
-        for each in mine:
-            each.set(each.replacement)
+        """Replace the values. Several threads may do so at the same time: the last one restores the values."""
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._mine = [each for each in self._replaced if each.holds(each.value)]
+                for each in self._mine:
+                    each.set(each.replacement)
         try:
             yield
         finally:
-            for each in mine:
-                if each.holds(each.replacement):
-                    each.set(each.value)
+            with self._lock:
+                self._users -= 1
+                for each in () if self._users else self._mine:
+                    if each.holds(each.replacement):
+                        each.set(each.value)
 
 
 class KernelTransform:
-    """A transform in kernels, for images of Pillow that are RGB or L. It runs as written for other arguments."""
+    """A transform in kernels, for images of Pillow that are RGB or L, and arrays of their pixels.
+
+    It runs as written for other arguments.
+    """
 
     def __init__(self, transform: Any) -> None:
         self._transform, self.settings = transform, TransformSettings(transform)
         transforms = flat(transform)
         self.ways: dict[str, tuple[Prefix, list[Any]]] = {}  # by mode: the kernels, and the transforms after them
         self.report: list[str] = []
-        for mode, channels in (("RGB", 3), ("L", 1)):
-            prefix, taken, report = recognised(transforms, [(*size, channels) for size in SIZES])
-            self.report += [line if mode == "RGB" else f"Mode L: {line}" for line in report if line not in self.report]
+        for mode, name, channels in (("RGB", "", 3), ("L", "Mode L: ", 1), (_ARRAY, "Arrays: ", 3)):
+            shapes = [(*size, channels) for size in SIZES]
+            prefix, taken, report = recognised(transforms, shapes, array=mode == _ARRAY)
             if taken:
                 self.ways[mode] = prefix, transforms[taken:]
+            if mode == _ARRAY:
+                self.array_report = report
+            if taken or mode != _ARRAY:
+                self.report += [name + line for line in report if line not in self.report]
 
     def like(self) -> Any:
         """Return an object like the transform, with the same attributes, whose calls take the kernels."""
@@ -186,20 +208,38 @@ class KernelTransform:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        way = self.ways.get(getattr(args[0], "mode", "")) if len(args) == 1 and not kwargs else None
+        image = args[0] if len(args) == 1 and not kwargs else None
+        way = self.ways.get(_ARRAY if type(image) is np.ndarray else getattr(image, "mode", ""))
         if way is None or not self.settings.hold():
             return self._transform(*args, **kwargs)
         torch, prefix = import_module("torch"), way[0]
-        kept = torch.get_rng_state(), random.getstate()
+        kept = (torch.get_rng_state(), random.getstate()) if prefix.steps else ()
         try:
-            value = _computed(prefix, _pixels(args[0]))
+            value = _computed(prefix, _pixels(image))
         except Exception:  # of another class than that of torchvision, or after other random numbers
-            torch.set_rng_state(kept[0])
-            random.setstate(kept[1])
+            if kept:
+                torch.set_rng_state(kept[0])
+                random.setstate(kept[1])
             return self._transform(*args, **kwargs)
         for transform in way[1]:
             value = transform(value)
         return value
+
+
+def kernels_of(transform: Any) -> KernelTransform:
+    """Return the kernels of a transform. Those of the latest transforms are stored: the self-test takes time."""
+    with _LOCK:
+        found = _known(transform) or KernelTransform(transform)
+        _LATEST.pop(id(transform), None)
+        _LATEST[id(transform)] = found
+        if len(_LATEST) > _MOST:
+            del _LATEST[next(iter(_LATEST))]
+        return found
+
+
+def _known(transform: Any) -> KernelTransform | None:
+    found = _LATEST.get(id(transform))
+    return found if found is not None and found.settings.transform is transform and found.settings.hold() else None
 
 
 def _computed(prefix: Prefix, pixels: Pixels) -> Any:
@@ -235,12 +275,42 @@ def around(dataset: Any) -> tuple[Callable[[], AbstractContextManager[None]], st
     return found.in_place, "\n".join(found.report)
 
 
+def in_kernels(function: Callable[..., Any]) -> tuple[Callable[..., Any], str]:
+    """Return a function with the same results, for which kernels run transforms; and a report of what runs in kernels.
+
+    The function is a transform, or calls transforms. Other functions are returned as they are, with an empty report.
+    """
+    alone = _is_transform(function)
+    transforms = [function] if alone else [each.value for each in _attributes(function) if _is_transform(each.value)]
+    if not transforms:
+        return function, ""
+    try:
+        check_versions()
+        if is_worker() and not all(map(_known, transforms)):
+            message = "their self-test would use random generators in a worker thread"
+            raise Refused(message)
+    except Refused as why:
+        return function, f"Transforms of torchvision run as written: {why}."
+    if alone:
+        kernels = kernels_of(function)
+        return kernels if _ARRAY in kernels.ways else function, "\n".join(kernels.array_report)
+    own = OwnCode(function, None)
+
+    def called(*args: Any) -> Any:
+        with own.in_place():
+            return function(*args)
+
+    return called if own else function, "\n".join(own.report)
+
+
 def _pixels(image: Any) -> Pixels:
-    """Return the pixels of an image of Pillow.
+    """Return the pixels of an image of Pillow, or of an array of RGB pixels.
 
     Raises:
         Refused: If it is another object.
     """
+    if type(image) is np.ndarray and image.dtype == np.uint8 and image.shape[2:] == (3,):
+        return np.ascontiguousarray(image)
     from penstock.torch.vision.opened import DecodedImage, pixels_of
 
     own = type(image) is DecodedImage or type(image).__module__.startswith("PIL.")
@@ -261,6 +331,8 @@ def _attributes(dataset: Any) -> list[Attribute]:
         found += _used(owner if isinstance(owner, FunctionType) else _called(type(owner)))
         lists = [value if type(value) is list and value else [value] for value in held.values()]
         inside = [each for items in lists if _is_dataset(items[0]) for each in items]
+        if isinstance(owner, MethodType):
+            inside = [owner.__self__, owner.__func__]
         if is_huggingface(owner):
             found += [Attribute(each, "decode_example", None, column) for column, each in image_features(owner)]
             inside = transforming(owner)
@@ -289,10 +361,8 @@ def _used(function: Any) -> list[Attribute]:
         return []
     names, cells = function.__code__.co_freevars, function.__closure__ or ()
     found = [Attribute(cell, name, _Cell(cell).get(name), function) for name, cell in zip(names, cells, strict=True)]
-    module = sys.modules.get(function.__module__)
-    if module is not None and vars(module) is function.__globals__:
-        names = tuple(_global_names(function.__code__))
-        found += [Attribute(module, name, function.__globals__.get(name), function) for name in names]
+    used = function.__globals__
+    found += [Attribute(used, name, used.get(name), function) for name in _global_names(function.__code__)]
     return [each for each in found if _is_transform(each.value)]
 
 

@@ -148,9 +148,9 @@ def _log_once(message: str) -> None:
 class _Trial:
     """An image of the self-test, as torchvision and as the kernels have it so far."""
 
-    def __init__(self, shape: tuple[int, int, int], seed: int) -> None:
+    def __init__(self, shape: tuple[int, int, int], seed: int, *, array: bool) -> None:
         self.pixels = np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
-        self.value: Any = pillow_image(self.pixels)
+        self.value: Any = self.pixels if array else pillow_image(self.pixels)
         self.planned = PlannedImage(*shape)
         import_module("torch").default_generator.manual_seed(seed)  # of the CPU: others cost 1 ms
         self._states = states()
@@ -193,8 +193,13 @@ class _Trial:
             raise Refused(message)
 
 
-def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tuple[Prefix, int, list[str]]:
-    """Return the longest recognised prefix, the number of its transforms, and a line for each transform."""
+def recognised(
+    transforms: list[Any], shapes: list[tuple[int, int, int]], *, array: bool = False
+) -> tuple[Prefix, int, list[str]]:
+    """Return the longest recognised prefix, the number of its transforms, and a line for each transform.
+
+    With `array`, the first transform gets an array of numpy, and otherwise an image of Pillow.
+    """
     trials: list[_Trial] = []
     prefix = Prefix((), IDENTITY[3], vertical_first=_vertical_first(), like=None)
     by_pixel: list[Any] = []  # transforms that the table replaces
@@ -203,8 +208,9 @@ def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tup
     with _own_states():
         for taken, transform in enumerate(transforms):
             try:
-                step = step_of(transform, tensor=prefix.like is not None)
-                trials = trials or [_Trial(shape, seed) for seed, shape in enumerate(shapes)]
+                kind = "array" if array and not taken else "pillow" if prefix.like is None else "tensor"
+                step = step_of(transform, kind)
+                trials = trials or [_Trial(shape, seed, array=array) for seed, shape in enumerate(shapes)]
                 last = entry_of(transform).last
                 late = any(entry_of(each).last > last for each in transforms[:taken])
                 if step and any(entry_of(each).several for each in transforms[:taken]):
@@ -227,7 +233,7 @@ def recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tup
                 why = error if isinstance(error, Refused) else "the kernels do not take its arguments"
                 left = [f"{_named(each)}: as written, like all after it." for each in transforms[taken:]]
                 if not tested:
-                    prefix, count, report = recognised(transforms[:taken], shapes)
+                    prefix, count, report = recognised(transforms[:taken], shapes, array=array)
                     if count < taken:
                         return prefix, count, report + left
                 return prefix, taken, [*report, f"{_named(transform)}: as written, because {why}.", *left[1:]]

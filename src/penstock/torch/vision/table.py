@@ -29,8 +29,16 @@ class TransformEntry(NamedTuple):
     operations: tuple[str, ...] = ()  # operations of `recording` that must agree with torchvision's
     pillow: bool = True  # images of Pillow
     tensor: bool = False  # tensors
+    array: bool = False  # arrays of numpy, with channels last
     last: bool = False  # floats; no transform but this one may follow
     several: bool = False  # the result has several images; only tables may follow
+
+
+def _to_pillow(transform: Any) -> Step:
+    if transform.mode is not None:
+        message = "it has a mode"
+        raise Refused(message)
+    return lambda planned: None
 
 
 def _random_apply(transform: Any) -> Step:
@@ -79,7 +87,7 @@ def _random_order(transform: Any) -> Step:
 def _steps(transforms: Any) -> list[Step]:
     """Return the steps of the transforms in a container."""
     inner = [each for transform in transforms for each in flat(transform)]
-    steps = [step_of(each, tensor=False) for each in inner]
+    steps = [step_of(each, "pillow") for each in inner]
     found = [step for step in steps if step is not None]
     if len(found) < len(steps) or any(entry_of(each).several for each in inner):
         message = "it contains a transform that converts images to tensors, or to several images"
@@ -128,9 +136,10 @@ ENTRIES = {
     "AutoAugment": TransformEntry(colours.augmenting, _AUGMENTATIONS),
     "RandAugment": TransformEntry(colours.augmenting, _AUGMENTATIONS),
     "TrivialAugmentWide": TransformEntry(colours.augmenting, _AUGMENTATIONS),
-    "ToTensor": TransformEntry(None),
+    "ToPILImage": TransformEntry(_to_pillow, pillow=False, array=True),
+    "ToTensor": TransformEntry(None, array=True),
     "PILToTensor": TransformEntry(None),
-    "ToImage": TransformEntry(None),
+    "ToImage": TransformEntry(None, array=True),
     "ToDtype": TransformEntry(None, pillow=False, tensor=True),
     "ConvertImageDtype": TransformEntry(None, pillow=False, tensor=True),
     "Normalize": TransformEntry(None, pillow=False, tensor=True),
@@ -172,15 +181,17 @@ def _change_of(transform: Any) -> str:
     return "it has hooks" if hooks else ""
 
 
-def step_of(transform: Any, *, tensor: bool) -> Step | None:
-    """Return the step of a transform for tensors or images of Pillow, or None if it computes each value from one pixel.
+def step_of(transform: Any, kind: str) -> Step | None:
+    """Return the step of a transform, or None if it computes each value from one pixel.
+
+    `kind` is that of its argument: "pillow", "tensor" or "array".
 
     Raises:
         Refused: If it runs as written.
     """
     entry = entry_of(transform)
-    if not (entry.tensor if tensor else entry.pillow):
-        message = f"it has no kernel for {'tensors' if tensor else 'images of Pillow'}"
+    if not getattr(entry, kind):
+        message = f"it has no kernel for {'images of Pillow' if kind == 'pillow' else f'{kind}s'}"
         raise Refused(message)
     for name in entry.operations:
         if not agrees(name):
