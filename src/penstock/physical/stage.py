@@ -168,6 +168,11 @@ class Stage(ABC):
         """True if all its elements are in memory, so that requesting many costs as little as requesting one."""
         return False
 
+    @property
+    def at_end(self) -> bool:
+        """True if certainly nothing follows the last Block, so that it need not be requested."""
+        return False
+
     @abstractmethod
     def next(self, want: int) -> Block | None: ...
 
@@ -409,8 +414,8 @@ class Cursor:
                     raise
                 self._skip -= 1
                 continue
+            self._ended = self._block is None or self.stage.at_end
             if self._block is None:
-                self._ended = True
                 return False
             if self._skip:
                 dropped = min(self._skip, self._block.size)

@@ -122,6 +122,11 @@ class Segment(Worked):
     def may_grow(self) -> bool:
         return not self._results.ordered or super().may_grow
 
+    @property
+    def at_end(self) -> bool:
+        results = self._results
+        return results.complete and not results.waiting and self._fatal is None and self._stretch is None
+
     def statistics(self) -> ResultCounts:
         """Return approximate present counts."""
         return self._results.statistics()
@@ -168,6 +173,7 @@ class Segment(Worked):
         in_turn = self.lane.at_once > 1  # a worker process with several tasks must get them in order
         with self._lock:
             self._results.begin(task)
+            self._results.complete = self._results.complete or work.over
             if not in_turn:
                 self._let_pull()
         if in_turn:
@@ -198,8 +204,8 @@ class Segment(Worked):
         del task
         with self._lock:
             self._done(ticket, inputs, made, fatal, times, done)
-        if self._left_to_workers:
-            self._close_if_left()
+        if self._results.complete:
+            self._leave()
         return done
 
     def _size_blocks(self, work: Work) -> None:
@@ -305,6 +311,10 @@ class Segment(Worked):
             if fatal is not None:
                 self._die(fatal)
             self._tell()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Take the segment from the workers after its last pull."""
         self.lane.elements = self.work.count() - self.work.start
         if self.lane.reads:
             self._scope.remove(self)  # hundreds of inputs may wait for their turn after they have been read
