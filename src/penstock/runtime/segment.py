@@ -204,8 +204,10 @@ class Segment(Worked):
         del task
         with self._lock:
             self._done(ticket, inputs, made, fatal, times, done)
-        if self._results.complete:
+        if work.over:
             self._leave()
+        elif self._left_to_workers:
+            self._close_if_left()
         return done
 
     def _size_blocks(self, work: Work) -> None:
@@ -356,7 +358,7 @@ class Segment(Worked):
         """Register the segment with the workers."""
         if not self._started:
             self._started = True
-            self._scope.add(self, self._driver.workers())
+            self._scope.add(self, 1 if self.lane.is_shared else self._driver.workers())
 
     def make(self, want: int) -> Stretch | None:
         if not self._started:
