@@ -142,7 +142,7 @@ def test_whether_its_input_is_seen_is_said_when_whoever_pulls_knows():
         next(elements)
         held_when_full(elements)
         segment = elements._run.root
-        segment._effects._look, segment._pulling = None, True  # like a worker that has just started
+        segment._is_seen_below, segment._pulling = (None, False), True  # like a worker that has just started
         asking = threading.Thread(target=lambda: found.append(segment.seen_below))
         asking.start()
         asking.join(0.01)
@@ -1151,7 +1151,7 @@ def test_closing_brings_out_workers_that_wait_for_segments_below():
     below = alone(Pieces())
     work = Pieces(below=Below(inputs=(Below(), below)))
     segment = alone(work)
-    close, work.close = work.close, lambda: aborted.append(below._results.complete) or close()
+    close, work.close = work.close, lambda: aborted.append(below._closed) or close()
     aborted = []
     segment.close()
     assert aborted == [True]

@@ -19,14 +19,25 @@ from penstock.io.writing import place
 
 
 class FolderBuilder(Reading):
-    """A prepared folder. `info` and `as_dataset` are those of a Builder. There is nothing to prepare."""
+    """Prepared folders of one kind as one data set. A split has the shards of all folders."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = place(folder)
-        if not self.is_prepared:
-            message = f"there is no {FILE_NAME} in {redacted(str(self._folder))}."
-            hint = "Name the folder of a version, such as ~/tensorflow_datasets/mnist/3.0.1."
-            raise NotFoundError(message, hint=hint, file=str(self._folder))
+    def __init__(self, *folders: str | os.PathLike[str]) -> None:
+        self._folders = [place(folder) for folder in folders]
+        for folder in self._folders:
+            if not is_file(folder / FILE_NAME):
+                message = f"there is no {FILE_NAME} in {redacted(str(folder))}."
+                hint = "Name the folder of a version, such as ~/tensorflow_datasets/mnist/3.0.1."
+                raise NotFoundError(message, hint=hint, file=str(folder))
+        if len(self._folders) > 1:
+            self._check_alike()
+
+    def _check_alike(self) -> None:
+        first, *others = self._infos
+        for folder, other in zip(self._folders[1:], others, strict=True):
+            if other.features.entry() != first.features.entry() or other.file_format != first.file_format:
+                named = [redacted(str(each)) for each in (folder, self._folders[0])]
+                message = f"the features in {named[0]} are not those in {named[1]}."
+                raise InvalidArgumentError(message, hint="Only data sets of one kind can be read as one.")
 
     @property
     def name(self) -> str:
@@ -34,49 +45,19 @@ class FolderBuilder(Reading):
 
     @property
     def data_path(self) -> Path:
-        return self._folder
+        return self._folders[0]
+
+    @cached_property
+    def _infos(self) -> list[DatasetInfo]:
+        return [read_info(folder) for folder in self._folders]
 
     @cached_property
     def info(self) -> DatasetInfo:
-        return read_info(self._folder)
-
-    def download_and_prepare(
-        self,
-        *,
-        download_dir: str | os.PathLike[str] | None = None,
-        manual_dir: str | os.PathLike[str] | None = None,
-    ) -> None:
-        """Do nothing, because the data set is prepared."""
-
-
-class FoldersBuilder(Reading):
-    """Several prepared folders of one kind as one data set. A split has the shards of all folders."""
-
-    def __init__(self, folders: Sequence[str | os.PathLike[str]]) -> None:
-        self._builders = [FolderBuilder(folder) for folder in folders]
-        if not self._builders:
-            message = "builder_from_directories needs at least one folder."
-            raise InvalidArgumentError(message, hint="Each is the folder of a version.")
-        first = self._builders[0].info
-        for other in self._builders[1:]:
-            if other.info.features.entry() != first.features.entry() or other.info.file_format != first.file_format:
-                named = [redacted(str(each.data_path)) for each in (other, self._builders[0])]
-                message = f"the features in {named[0]} are not those in {named[1]}."
-                raise InvalidArgumentError(message, hint="Only data sets of one kind can be read as one.")
-
-    @property
-    def name(self) -> str:
-        return self._builders[0].name
-
-    @property
-    def data_path(self) -> Path:
-        return self._builders[0].data_path
-
-    @cached_property
-    def info(self) -> DatasetInfo:
+        if len(self._infos) == 1:
+            return self._infos[0]
         found: dict[str, SplitInfo] = {}
-        for one in self._builders:
-            for name, split in one.info.splits.items():
+        for one in self._infos:
+            for name, split in one.splits.items():
                 before = found.get(name, SplitInfo(name, (), 0))
                 found[name] = SplitInfo(
                     name,
@@ -84,15 +65,7 @@ class FoldersBuilder(Reading):
                     before.num_bytes + split.num_bytes,
                     filepaths=before.filepaths + split.filepaths,
                 )
-        return replace(self._builders[0].info, splits=dict(found))
-
-    def download_and_prepare(
-        self,
-        *,
-        download_dir: str | os.PathLike[str] | None = None,
-        manual_dir: str | os.PathLike[str] | None = None,
-    ) -> None:
-        """Do nothing, because the data sets are prepared."""
+        return replace(self._infos[0], splits=found)
 
 
 def builder_from_directory(folder: str | os.PathLike[str]) -> FolderBuilder:
@@ -113,7 +86,7 @@ def builder_from_directory(folder: str | os.PathLike[str]) -> FolderBuilder:
     return FolderBuilder(folder)
 
 
-def builder_from_directories(folders: Sequence[str | os.PathLike[str]]) -> FoldersBuilder:
+def builder_from_directories(folders: Sequence[str | os.PathLike[str]]) -> FolderBuilder:
     """Return the builder of several prepared folders, which are read as one data set.
 
     Args:
@@ -131,7 +104,10 @@ def builder_from_directories(folders: Sequence[str | os.PathLike[str]]) -> Folde
     """
     if isinstance(folders, str | os.PathLike):
         folders = [folders]
-    return FoldersBuilder(list(folders))
+    if not folders:
+        message = "builder_from_directories needs at least one folder."
+        raise InvalidArgumentError(message, hint="Each is the folder of a version.")
+    return FolderBuilder(*folders)
 
 
 def find_folder(dirs: Sequence[Path], name: str, config: str | None, version: str | None) -> Path | None:

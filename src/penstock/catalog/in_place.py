@@ -89,14 +89,6 @@ class InPlace(Reading):
     def is_prepared(self) -> bool:
         return True
 
-    def download_and_prepare(
-        self,
-        *,
-        download_dir: str | os.PathLike[str] | None = None,
-        manual_dir: str | os.PathLike[str] | None = None,
-    ) -> None:
-        """Do nothing, because the files need no preparation."""
-
     def _read(
         self, split: Any, *, keys: Any, decoders: Any, shuffle_files: bool, read_config: ReadConfig | None
     ) -> Dataset:

@@ -112,7 +112,7 @@ class _Making:
         if isinstance(made, Skipped):
             return number, _SKIPPED, made.name.encode(), made.reason.encode()
         key, example = _pair(made)
-        return number, _EXAMPLE, _checked_key(key), self._features.serialize(example)
+        return number, _EXAMPLE, key_bytes(key), self._features.serialize(example)
 
 
 def of_any(examples: Iterable[Any], features: FeaturesDict, spool: Spool) -> Filled:
@@ -175,13 +175,6 @@ def _pair(made: Any) -> tuple[Key, Mapping[str, Any]]:
         return made
     message = f"_generate_examples() must yield pairs of a key and an example, got {made!r:.80}."
     raise InvalidTypeError(message, hint="For example `yield file.name, {'image': file, 'label': 'cat'}`.")
-
-
-def _checked_key(key: Any) -> bytes:
-    if isinstance(key, bool) or not isinstance(key, str | bytes | int | np.integer):
-        message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
-        raise InvalidTypeError(message, hint="A file name or a running number does well.")
-    return key_bytes(int(key) if isinstance(key, np.integer) else key)
 
 
 def _size_of(made: Any) -> int:

@@ -16,6 +16,7 @@ from penstock.catalog.data_dir import data_dir as chosen_data_dir
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import FILE_NAME, DatasetInfo, read_info
 from penstock.catalog.names import is_version, snake_case
+from penstock.catalog.nests import each_of
 from penstock.catalog.progress import Reporter
 from penstock.catalog.read import ReadConfig, read_split
 from penstock.catalog.spool import Key
@@ -111,14 +112,13 @@ class Reading(ABC):
     def is_prepared(self) -> bool:
         return is_file(self.data_path / FILE_NAME)
 
-    @abstractmethod
-    def download_and_prepare(
+    def download_and_prepare(  # noqa: B027 - most data sets need no preparation
         self,
         *,
         download_dir: str | os.PathLike[str] | None = None,
         manual_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Write the data set to disk, unless it is there already."""
+        """Write the data set to disk, unless it is there already. Files that need no preparation stay as they are."""
 
     def as_dataset(
         self,
@@ -171,13 +171,6 @@ class Reading(ABC):
         """Return one split, or a slice of one, as a Dataset."""
         chosen = {"decoders": decoders, "shuffle_files": shuffle_files, "read_config": read_config}
         return read_split(self.data_path, self.info, split, keys=keys, **chosen)
-
-
-def each_of(split: Any, read: Callable[[Any], Any]) -> Any:
-    """Return `read(one)` for each split of a nest of them."""
-    if isinstance(split, Mapping):
-        return {key: each_of(one, read) for key, one in split.items()}
-    return [each_of(one, read) for one in split] if isinstance(split, list | tuple) else read(split)
 
 
 class DataRecipe(Reading):

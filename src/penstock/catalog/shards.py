@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks
-from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.errors import DataLossError, NotFoundError, PenstockError, UnimplementedError
-from penstock.forked import new_rlock, when_gone
+from penstock.forked import when_gone
 from penstock.io import storage
+from penstock.sources.arrow_pieces import Columns
 from penstock.sources.indexed_records import ArrayRecordRows, RecordRows
-from penstock.sources.row_files import gather
+from penstock.sources.parquet import ParquetRows
+from penstock.sources.row_files import OpenRowFiles, RowFile, gather
 from penstock.sources.source import IndexedSource
-
-_MOST_OPEN = 64
 
 
 class Stretch(NamedTuple):
@@ -70,21 +67,27 @@ class ShardsSource(IndexedSource):
         return _Order.of(lengths, self.cycle, self.block)
 
     @cached_property
-    def _files(self) -> _OpenFiles:
-        return _OpenFiles(self.stretches, self.file_format)
+    def _files(self) -> OpenRowFiles:
+        lengths, file_format = {stretch.file: stretch.length for stretch in self.stretches}, self.file_format
+        return OpenRowFiles(lambda name: _opened(name, lengths[name], file_format))
 
     def rows(self, start: int, stop: int) -> Block:
         order, parts = self._order, []
         while start < stop:
             shard, row, left = order.run_at(start)
-            taken = min(left, stop - start)
-            parts.append(self._files.rows(shard, row, row + taken))
-            start += taken
+            stretch = self.stretches[shard]
+            first = stretch.start + row
+            parts.append(self._files[stretch.file].part(first, first + min(left, stop - start)))
+            start += parts[-1].size
         return concat_blocks(parts)
 
     def rows_at(self, indices: np.ndarray) -> Block:
         shards, rows = self._order.places(indices)
-        return gather(shards, rows, self._files.rows_at)
+        return gather(shards, rows, self._rows_of)
+
+    def _rows_of(self, shard: int, rows: np.ndarray) -> Block:
+        stretch = self.stretches[shard]
+        return self._files[stretch.file].rows_at(stretch.start + rows)
 
     def places(self) -> Iterator[tuple[str, int]]:
         """Yield the file of each record, and its number there."""
@@ -93,11 +96,7 @@ class ShardsSource(IndexedSource):
 
     def check_shard(self, number: int) -> None:
         """Raise an error if a shard is missing, or has another number of records than expected."""
-        self._files.check(number)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the open files."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+        _ = self._files[self.stretches[number].file]
 
 
 @dataclass(frozen=True)
@@ -149,116 +148,29 @@ def _next(waiting: Any) -> list[int] | None:
     return None if shard is None else [shard, 0]
 
 
-class _OpenFiles:
-    """The files of the shards. The most recently used ones stay open. Thread-safe."""
-
-    def __init__(self, stretches: tuple[Stretch, ...], file_format: str) -> None:
-        self._stretches, self._format = stretches, file_format
-        self._lock = new_rlock()
-        self._open: OrderedDict[str, ShardFile] = OrderedDict()
-
-    def rows(self, shard: int, start: int, stop: int) -> Block:
-        first = self._stretches[shard].start
-        return self._file(shard).part(first + start, first + stop)
-
-    def rows_at(self, shard: int, rows: np.ndarray) -> Block:
-        return self._file(shard).rows_at(self._stretches[shard].start + rows)
-
-    def check(self, shard: int) -> None:
-        self._file(shard)
-
-    def _file(self, shard: int) -> ShardFile:
-        stretch = self._stretches[shard]
-        with self._lock:
-            file = self._open.get(stretch.file)
-            if file is None:
-                file = self._open[stretch.file] = _opened(stretch, self._format)
-                if len(self._open) > _MOST_OPEN:
-                    self._open.popitem(last=False)
-            self._open.move_to_end(stretch.file)
-            return file
-
-
-class ShardFile(ABC):
-    """An open shard. `copy` is a local copy of a shard at a URL. Several threads may use it at once."""
-
-    size: int
-
-    @abstractmethod
-    def part(self, start: int, stop: int) -> Block:
-        """Return the rows `start` to `stop`."""
-
-    @abstractmethod
-    def rows_at(self, rows: np.ndarray) -> Block:
-        """Return the rows with these numbers."""
-
-
-class _TFRecordShard(ShardFile):
-    def __init__(self, name: str, copy: str | None) -> None:
-        self._rows = RecordRows(name, None if copy is None else storage.bytes_of(copy))
-        self.size = self._rows.size
-
-    def part(self, start: int, stop: int) -> Block:
-        return self._rows.part(start, stop)
-
-    def rows_at(self, rows: np.ndarray) -> Block:
-        return self._rows.rows_at(rows)
-
-
-class _ParquetShard(ShardFile):
-    """A shard in tfds's Parquet format, with one column of records, `data`. Row groups are read on demand."""
+class _ParquetShard(ParquetRows):
+    """A shard in tfds's Parquet format, with one column of records, `data`."""
 
     def __init__(self, name: str, copy: str | None) -> None:
-        import pyarrow.parquet as pq
-
-        self._name, self._file, self._lock = name, pq.ParquetFile(copy or name), new_rlock()
-        counts = [self._file.metadata.row_group(number).num_rows for number in range(self._file.num_row_groups)]
-        self._begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.size = int(self._begins[-1])
-        self._groups: OrderedDict[int, list[bytes]] = OrderedDict()
+        super().__init__(copy or name, Columns(("data",)))
+        self._name = name
 
     def part(self, start: int, stop: int) -> Block:
-        return self.rows_at(np.arange(start, stop))
+        found = super().part(start, stop)
+        return self._records(found, np.arange(start, start + found.size))
 
     def rows_at(self, rows: np.ndarray) -> Block:
-        groups = np.searchsorted(self._begins, rows, side="right") - 1
-        found = [
-            self._group(int(group))[int(row - self._begins[group])] for group, row in zip(groups, rows, strict=True)
-        ]
-        return _block(found, self._name, rows)
+        return self._records(super().rows_at(rows), rows)
 
-    def _group(self, number: int) -> list[bytes]:
-        with self._lock:
-            if number not in self._groups:
-                self._groups[number] = self._file.read_row_group(number, columns=["data"]).column(0).to_pylist()
-                if len(self._groups) > 4:
-                    self._groups.popitem(last=False)
-            return self._groups[number]
+    def _records(self, found: Block, rows: np.ndarray) -> Block:
+        return Block.single(found.columns[0], Origin.of_file(self._name, rows))
 
 
-class _ArrayRecordShard(ShardFile):
-    def __init__(self, name: str, copy: str | None) -> None:
-        self._rows = ArrayRecordRows(copy or name)
-        self.size = self._rows.size
-
-    def part(self, start: int, stop: int) -> Block:
-        return self._rows.rows_at(np.arange(start, stop))
-
-    def rows_at(self, rows: np.ndarray) -> Block:
-        return self._rows.rows_at(rows)
-
-
-def _block(records: list[bytes], name: str, rows: np.ndarray) -> Block:
-    lengths = np.array([len(record) for record in records], np.int64)
-    starts = np.cumsum(lengths) - lengths
-    column = BytesColumn((np.frombuffer(b"".join(records), np.uint8),), starts, lengths)
-    return Block.single(column, Origin.of_file(name, np.asarray(rows, np.int64)))
-
-
-_FORMATS: dict[str, type[ShardFile]] = {
-    "tfrecord": _TFRecordShard,
+# Each function opens a shard by its name, or the local copy of a shard at a URL.
+_FORMATS: dict[str, Callable[[str, str | None], RowFile]] = {
+    "tfrecord": lambda name, copy: RecordRows(name, None if copy is None else storage.bytes_of(copy)),
     "parquet": _ParquetShard,
-    "array_record": _ArrayRecordShard,
+    "array_record": lambda name, copy: ArrayRecordRows(copy or name),
 }
 
 
@@ -270,13 +182,13 @@ def check_format(file_format: str) -> None:
         raise UnimplementedError(message, hint=hint)
 
 
-def _made(name: str, make: Any) -> ShardFile:
+def _made(name: str, make: Callable[[str, str | None], RowFile]) -> RowFile:
     """Return the open shard. Access by number needs a local file, so a shard at a URL is copied first."""
     if not storage.is_url(name):
         return make(name, None)
     copy_of = storage.copied(name)
     try:
-        file: ShardFile = make(name, copy_of)
+        file = make(name, copy_of)
     except BaseException:
         storage.remove(copy_of)
         raise
@@ -284,15 +196,15 @@ def _made(name: str, make: Any) -> ShardFile:
     return file
 
 
-def _opened(stretch: Stretch, file_format: str) -> ShardFile:
+def _opened(name: str, length: int, file_format: str) -> RowFile:
     try:
-        file = _made(stretch.file, _FORMATS[file_format])
+        file = _made(name, _FORMATS[file_format])
     except PenstockError as error:
         raise copy.copy(error).with_traceback(None) from None
     except FileNotFoundError:
         message = "a shard of the data set is missing."
-        raise NotFoundError(message, hint="Prepare the data set again.", file=stretch.file) from None
-    if file.size != stretch.length:
-        message = f"the shard holds {file.size} records, and the metadata says {stretch.length}."
-        raise DataLossError(message, hint="Delete the folder and prepare again.", file=stretch.file)
+        raise NotFoundError(message, hint="Prepare the data set again.", file=name) from None
+    if file.size != length:
+        message = f"the shard holds {file.size} records, and the metadata says {length}."
+        raise DataLossError(message, hint="Delete the folder and prepare again.", file=name)
     return file

@@ -75,13 +75,11 @@ class Spool:
 
     def hash_of(self, key: Key) -> bytes:
         """Return the 16 bytes that determine the place of an example."""
-        if isinstance(key, bool) or not isinstance(key, str | bytes | int | np.integer):
-            message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
-            raise InvalidTypeError(message, hint="A file name or a running number does well.")
+        name = key_bytes(key)
         if not self._shuffled:
             return _in_order(key)
         salted = self._salted.copy()
-        salted.update(key_bytes(key))
+        salted.update(name)
         return salted.digest()
 
     def add(self, key: Key, record: bytes, number: int) -> None:
@@ -223,6 +221,9 @@ def key_bytes(key: Key) -> bytes:
     """Return the bytes of a key for the hash: text as UTF-8 with slashes, a number as decimal digits."""
     if isinstance(key, bytes):
         return key
+    if isinstance(key, bool) or not isinstance(key, str | int | np.integer):
+        message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
+        raise InvalidTypeError(message, hint="A file name or a running number does well.")
     text = key.replace("\\", "/") if isinstance(key, str) else str(int(key))
     return text.encode(errors="surrogateescape")  # file names that are not UTF-8 keep their bytes
 

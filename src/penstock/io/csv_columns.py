@@ -8,6 +8,7 @@ those with the usual spelling of numbers, and the plain parser converts the rest
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal
@@ -67,16 +68,11 @@ def _nearest_single(text: bytes) -> float:
     """Return the nearest float32, rounded once. Rounding to float64 first may give the wrong neighbour."""
     double = float(text)
     with np.errstate(over="ignore", under="ignore"):
-        near = np.float32(double)
-    if not _is_between(double):
-        return float(near)
-    exact, middle = Decimal(text.decode()), Decimal(double)
-    if exact == middle:
-        return float(near)
-    with np.errstate(over="ignore", under="ignore"):
-        if exact > middle:
-            return float(near if float(near) > double else np.nextafter(near, np.float32(np.inf)))
-        return float(near if float(near) < double else np.nextafter(near, np.float32(-np.inf)))
+        if _is_between(double):  # move it towards the exact number, so that float32 rounds to the right neighbour
+            exact, middle = Decimal(text.decode()), Decimal(double)
+            if exact != middle:
+                double = math.nextafter(double, math.inf if exact > middle else -math.inf)
+        return float(np.float32(double))
 
 
 def _is_between(double: float) -> bool:

@@ -72,23 +72,19 @@ class FileWindow:
         self._piece = max(buffer_size or BUFFER_SIZE, _LEAST_PIECE)
         self._stream: PlainStream | InflatedStream | None = None
         compression = as_compression(compression_type)
-        if compression:
-            self._stream = InflatedStream(storage.open_read(self.name), compression, self.name)
-            try:
+        try:
+            if compression:
+                self._stream = InflatedStream(storage.open_read(self.name), compression, self.name)
                 self._skip_to(offset)
-            except BaseException:
-                self._stream.close()
-                raise
-        elif storage.is_url(self.name):
-            self._open_stream(offset)
-        else:
-            self._open_local(offset)
-        if text and not offset:
-            try:
+            elif storage.is_url(self.name):
+                self._open_stream(offset)
+            else:
+                self._open_local(offset)
+            if text and not offset:
                 self._pass_over_mark()
-            except BaseException:
-                self.close()
-                raise
+        except BaseException:
+            self.close()
+            raise
 
     def _pass_over_mark(self) -> None:
         """Check the beginning of a text, and skip its byte order mark."""

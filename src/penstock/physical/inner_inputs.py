@@ -15,7 +15,8 @@ from penstock.block.footprint import footprint
 from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
 from penstock.physical.executor import StageReader
-from penstock.physical.inner_plans import NO_MAPS, InnerDataset, Little, Maps, Opening, together
+from penstock.physical.inner_plans import InnerDataset, Little, Opening, together
+from penstock.physical.input_maps import NO_MAPS, Maps
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
 from penstock.plan.node import NamedStep
@@ -242,8 +243,8 @@ class InnerInputs:
             return False
         return (self._reader is None or self._reader.quick()) and not self.begun.pending
 
-    def small(self, most: int, until: float) -> Small | None:
-        """Return the next inputs while they are small and similar: up to `most`, and none after the time `until`.
+    def small(self, most: int, seconds: float) -> Small | None:
+        """Return the next inputs while they are small and similar: up to `most`, and none after so many `seconds`.
 
         No input may be waiting. If the next input is not small, or must be read by its stage, return None.
         """
@@ -265,14 +266,14 @@ class InnerInputs:
                 self._reader.tried(little.seconds)
                 if not self._reader.quick():
                     break
-            if len(inputs) >= few or time.perf_counter() > until or nbytes > min(most * _OF_EACH, _OF_ALL):
+            if len(inputs) >= few or time.perf_counter() - began > seconds or nbytes > min(most * _OF_EACH, _OF_ALL):
                 break
             if self._ask == 1 and not self.outer.available():  # the next outer element may take long
                 break
             following = self._make_next()
         if following is not None:
             self._behind.appendleft(following)
-        found, seconds = self._together(littles), time.perf_counter() - began
+        found, took = self._together(littles), time.perf_counter() - began
         count = 0 if found is None else len(found[1])
         if count < len(inputs) or not count:
             self._others += 1
@@ -285,7 +286,7 @@ class InnerInputs:
         if found is None:
             return None
         maps = [little.maps for little in littles[:count]]
-        return Small(inputs[:count], found[1], [0, *accumulate(found[1])], found[0], maps, seconds)
+        return Small(inputs[:count], found[1], [0, *accumulate(found[1])], found[0], maps, took)
 
     def _little(self, closed: Closed) -> Little | None:
         try:

@@ -9,9 +9,9 @@ with other captured values. Small inputs are read together: see `inner_inputs`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -19,15 +19,13 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
-from penstock.block.numbers import Numbers
-from penstock.block.structure import Structure, components, flatten
 from penstock.functions.captured import are_same
 from penstock.functions.memory import notes_of, own_of
 from penstock.options import Options
+from penstock.physical.input_maps import NO_MAPS, Maps
 from penstock.physical.lower import Lowering, lower, opener, transforms_of
 from penstock.physical.stage import Stage
-from penstock.physical.stretch import Stretch
-from penstock.physical.transform import FunctionTransform, run_all
+from penstock.physical.transform import FunctionTransform
 from penstock.plan import counted, ops
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
@@ -187,45 +185,6 @@ class InnerDataset(NamedTuple):
 
     plan: Node
     key: PlanKey | None
-
-
-class Maps(NamedTuple):
-    """The maps of a small inner data set: those of its form, and the functions that differ from them."""
-
-    maps: Sequence[FunctionTransform] = ()
-    own: Sequence[Callable[..., Any] | None] = ()
-
-    @staticmethod
-    def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> tuple[Stretch, bool]:
-        """Return the results of maps of one form for elements: element i is number `numbers[i]` of input `which[i]`.
-
-        The second value is False if functions of different inputs return dicts with different orders of keys.
-        """
-        transforms: list[FunctionTransform] = []
-        orders: list[dict[int, Structure]] = []
-        for index, transform in enumerate(inputs[0].maps):
-            functions = [each.own[index] or transform.function for each in inputs]
-            if all(function is transform.function for function in functions):
-                transforms.append(transform.again())
-            else:
-                orders.append({})
-                transforms.append(transform.plain(partial(_called, functions, iter(which.tolist()), orders[-1])))
-        found = run_all(transforms, block, Numbers(numbers))
-        return found, all(len(set(order.values())) < 2 for order in orders)
-
-
-def _called(
-    functions: Sequence[Callable[..., Any]], inputs: Iterator[int], order: dict[int, Structure], *element: Any
-) -> Any:
-    """Call the function of the next input. `order` receives the nest of the first result of each input."""
-    at = next(inputs)
-    result = functions[at](*element)
-    if at not in order:
-        order[at] = flatten(components(result))[1]
-    return result
-
-
-NO_MAPS = Maps()
 
 
 class Little(NamedTuple):

@@ -1,8 +1,7 @@
-"""AheadLimits: the room for results that workers compute ahead; PullEffects: the side effects of pulling."""
+"""AheadLimits: the room for results that workers compute ahead."""
 
 from __future__ import annotations
 
-from penstock.physical.stage import Stage
 from penstock.runtime.lane import Lane
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.results import Results
@@ -45,29 +44,3 @@ class AheadLimits:
         if self.wanted <= 0:
             return None
         return max((self.wanted - self._results.ahead) // self.parallelism, 1)
-
-
-class PullEffects:
-    """The answer to whether pulling from the inputs of a stage has side effects of the user, as of the last check."""
-
-    def __init__(self) -> None:
-        self.seen = False
-        self._look: object = None  # value of `Stage.latest_look` at the last check
-
-    @property
-    def are_known(self) -> bool:
-        return self._look is not None
-
-    @property
-    def are_current(self) -> bool:
-        return self._look is Stage.latest_look
-
-    def check(self, stage: Stage) -> bool:
-        """Ask the stages below. Return True if the answer is new.
-
-        This may make the stages of the next epoch, and fail.
-        """
-        look, seen = Stage.latest_look, stage.acts or any(below.seen_below for below in stage.inputs)
-        new = seen != self.seen or not self.are_known
-        self.seen, self._look = seen, look
-        return new

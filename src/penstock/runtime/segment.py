@@ -20,7 +20,7 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch, join
 from penstock.physical.stretch import fatal as end_of_run
 from penstock.physical.transform import agreed
-from penstock.runtime.ahead import AheadLimits, PullEffects
+from penstock.runtime.ahead import AheadLimits
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.block_sizer import may_wait
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
@@ -75,7 +75,6 @@ class Segment(Worked):
         self._results = Results(work.state(), ordered=ordered, inputs=work.inputs)
         # `parallelism` is that of this segment alone; the segments of a lane share its knobs
         self._limits = AheadLimits(self._results, lane, driver.memory.budget, parallelism, max_elements)
-        self._effects = PullEffects()
         self._pulling = False
         self._started = False
         self._left_to_workers = False
@@ -89,13 +88,12 @@ class Segment(Worked):
     @property
     def seen_below(self) -> bool:
         """The value of the last pull. Only a pulling thread may ask the stages below."""
-        effects = self._effects
-        if not effects.are_known:
+        if not self._has_looked:
             with self._lock:
                 # The pulling thread will soon know the value. The caller may store the present answer.
-                self._changed.wait_for(lambda: effects.are_known or self._closed or not self._pulling, PATIENCE)
-                if effects.are_known:
-                    return effects.seen
+                self._changed.wait_for(lambda: self._has_looked or self._closed or not self._pulling, PATIENCE)
+                if self._has_looked:
+                    return self._acts_below
                 if self._pulling or self._closed:
                     return True  # until the value is known
                 self._pulling = True
@@ -106,13 +104,26 @@ class Segment(Worked):
                     self._pulling = False
                     self._tell()
                 self._scope.scheduler.wake()
-        return effects.seen
+        return self._acts_below
 
     def _look_below(self) -> None:
-        if self._effects.check(self):
+        """Ask the stages below. This may make the stages of the next epoch, and fail."""
+        look, acts = Stage.latest_look, self.acts or any(below.seen_below for below in self.inputs)
+        news = not self._has_looked or acts != self._acts_below
+        self._is_seen_below = look, acts
+        if news:
             self.look_again()
             if self._changed.registered:
                 self.nudge()
+
+    @property
+    def _has_looked(self) -> bool:
+        return self._is_seen_below[0] is not None
+
+    @property
+    def _acts_below(self) -> bool:
+        """True if pulling has side effects of the user, as of the last check."""
+        return self._is_seen_below[1]
 
     @property
     def _closed(self) -> bool:
@@ -139,7 +150,7 @@ class Segment(Worked):
         return self.lane.gate.is_open and self._room()
 
     def _room(self) -> bool:
-        return self._limits.has_room(seen=self._effects.seen)
+        return self._limits.has_room(seen=self._acts_below)
 
     def step(self) -> bool:
         gate = self.lane.gate
@@ -226,9 +237,9 @@ class Segment(Worked):
         """Return the next task, or None with an optional error that ends the run."""
         outside = False
         try:
-            if not self._effects.are_current:
+            if self._is_seen_below[0] is not Stage.latest_look:
                 self._look_below()
-            seen = self._effects.seen
+            seen = self._acts_below
             self.work.most = self._may_make() if seen else None
             outside = seen and self.work.upstream.seen
             if outside:
@@ -392,7 +403,7 @@ class Segment(Worked):
         if made is None:
             return None
         # the number of results ahead is limited: a taken result counts as reached
-        counted = self._effects.seen and self._limits.wanted > 0
+        counted = self._acts_below and self._limits.wanted > 0
         taken = results.take_more(made, want) if results.ready and not counted else [made]
         counts.hold(results.nbytes)
         if counts.is_full and self._room():
@@ -442,7 +453,7 @@ class Segment(Worked):
         If pulling has side effects, for example in a generator, a pull may last until the consumer has used the awaited
         result. While that result is in progress, the consumer must not pull.
         """
-        return not self._effects.seen or self._results.waiting == 0
+        return not self._acts_below or self._results.waiting == 0
 
     def _sleep(self, *, helper: bool) -> None:
         """Sleep until there is a result or work, or until a sample is due."""

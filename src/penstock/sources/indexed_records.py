@@ -134,10 +134,7 @@ class ArrayRecordRows(RowFile):
                 records = self._reader.read(rows.tolist())
         except RuntimeError as error:
             raise _damaged(self._name, error) from error
-        lengths = np.array([len(record) for record in records], np.int64)
-        starts = np.cumsum(lengths) - lengths
-        column = BytesColumn((np.frombuffer(b"".join(records), np.uint8),), starts, lengths)
-        return Block.single(column, Origin.of_file(self._name, np.asarray(rows, np.int64)))
+        return Block.single(BytesColumn.from_values(records), Origin.of_file(self._name, np.asarray(rows, np.int64)))
 
 
 def reader_class() -> Any:

@@ -301,10 +301,7 @@ class LmdbSource(RowFilesSource):
     database: bytes | None = None
 
     kind: ClassVar[str] = "LmdbDataset"
-
-    @property
-    def spec(self) -> Any:
-        return _PAIR
+    spec: ClassVar[Any] = _PAIR
 
     def open_rows(self, name: str) -> RowFile:
         return LmdbRows(name, self.database)
@@ -329,11 +326,9 @@ class LmdbRows(RowFile):
         return self._block(self._file.read(rows.tolist()))
 
     def _block(self, entries: list[LmdbEntry]) -> Block:
-        columns = [_column([entry.key for entry in entries]), _column([entry.value for entry in entries])]
+        columns = [
+            BytesColumn.from_values([entry.key for entry in entries]),
+            BytesColumn.from_values([entry.value for entry in entries]),
+        ]
         places = np.array([entry.offset for entry in entries], np.int64)
         return Block(_STRUCTURE, columns, len(entries), Origin.of_file(self._file.name, places))
-
-
-def _column(values: list[bytes]) -> BytesColumn:
-    lengths = np.array([len(value) for value in values], np.int64)
-    return BytesColumn((np.frombuffer(b"".join(values), np.uint8),), np.cumsum(lengths) - lengths, lengths)

@@ -21,7 +21,7 @@ from penstock.errors import Context, DataLossError, InvalidArgumentError, Invali
 from penstock.forked import new_rlock
 from penstock.io import storage
 from penstock.sources.files import FileReader, FilesSource, Place
-from penstock.sources.source import IndexedSource
+from penstock.sources.source import IndexedSource, before_failure
 
 _UNKNOWN = -2  # the cardinality
 _MOST_OPEN = 64  # files kept open for access by number
@@ -80,20 +80,16 @@ class RowsReader(FileReader):
         self._row = row
 
     def read(self, max_elements: int) -> Block | None:
-        start = self._row
-        stop = min(start + max_elements, self._file.size)
-        while start < stop:
-            try:
-                block = self._file.part(start, stop)
-            except Exception:
-                if stop == start + 1:
-                    self._row = stop
-                    raise
-                stop = start + (stop - start) // 2  # return the rows before the failing row first
-            else:
-                self._row = start + block.size
-                return block
-        return None
+        start, stop = self._row, min(self._row + max_elements, self._file.size)
+        if start >= stop:
+            return None
+        try:
+            block = before_failure(self._file.part, start, stop)
+        except Exception:
+            self._row += 1
+            raise
+        self._row += block.size
+        return block
 
     def place(self) -> Place:
         return self._row
@@ -200,13 +196,32 @@ def difference(found: Any, expected: Any) -> str:
     return f"they are {found} here and {expected} there"
 
 
+class OpenRowFiles:
+    """Files that are open for access by number. `open_file` opens the file of a key. Thread-safe."""
+
+    def __init__(self, open_file: Callable[[Any], RowFile]) -> None:
+        self._open_file = open_file
+        self._lock = new_rlock()
+        self._files: OrderedDict[Any, RowFile] = OrderedDict()
+
+    def __getitem__(self, key: Any) -> RowFile:
+        with self._lock:
+            file = self._files.get(key)
+            if file is None:
+                file = self._files[key] = self._open_file(key)
+                if len(self._files) > _MOST_OPEN:
+                    self._files.popitem(last=False)  # the file is closed after its last reader
+            self._files.move_to_end(key)
+            return file
+
+
 class _Table:
     """The number of each file's first row, and the files that are open for access by number. Thread-safe."""
 
     def __init__(self, source: RowFilesSource) -> None:
         self._source = source
         self._lock = new_rlock()
-        self._open: OrderedDict[int, RowFile] = OrderedDict()
+        self._files = OpenRowFiles(lambda number: source.checked(source.files[number]))
         self._sizes: dict[int, int] = dict(enumerate(source.stated()))
         self._starts: np.ndarray | None = None
         self._lost = False  # True if a file could not be counted in the last attempt
@@ -239,21 +254,11 @@ class _Table:
 
     def _size(self, number: int) -> int:
         if number not in self._sizes:
-            file = self._file(number)
+            file = self._files[number]
             if file.uncounted is not None:
                 raise copy.copy(file.uncounted)
             self._sizes[number] = file.size
         return self._sizes[number]
-
-    def _file(self, number: int) -> RowFile:
-        with self._lock:
-            file = self._open.get(number)
-            if file is None:
-                file = self._open[number] = self._source.checked(self._source.files[number])
-                if len(self._open) > _MOST_OPEN:
-                    self._open.popitem(last=False)  # the file is closed after its last reader
-            self._open.move_to_end(number)
-            return file
 
     def rows(self, start: int, stop: int) -> Block:
         begins = self._begins()
@@ -261,7 +266,7 @@ class _Table:
         while start < stop:
             number = int(np.searchsorted(begins, start, side="right")) - 1
             first = int(begins[number])
-            parts.append(self._file(number).part(start - first, min(stop, int(begins[number + 1])) - first))
+            parts.append(self._files[number].part(start - first, min(stop, int(begins[number + 1])) - first))
             start += parts[-1].size
         return concat_blocks(parts)
 
@@ -270,7 +275,7 @@ class _Table:
         return gather(
             np.searchsorted(begins, indices, side="right") - 1,
             indices,
-            lambda number, found: self._file(number).rows_at(found - begins[number]),
+            lambda number, found: self._files[number].rows_at(found - begins[number]),
         )
 
 

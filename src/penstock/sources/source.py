@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -162,6 +162,17 @@ class IndexedSource(Source):
         return (block, block.nbytes) if block.nbytes <= _LITTLE else None
 
 
+def before_failure(rows: Callable[[int, int], Block], start: int, stop: int) -> Block:
+    """Return `rows(start, stop)`, or fewer rows if one of them fails. Raise the error of the first row."""
+    while True:
+        try:
+            return rows(start, stop)
+        except Exception:
+            if stop == start + 1:
+                raise
+            stop = start + (stop - start) // 2  # return the elements before the failing one first
+
+
 class IndexReader(Reader):
     """An iteration over an IndexedSource in the order of its numbers. Its position is the next number."""
 
@@ -171,22 +182,16 @@ class IndexReader(Reader):
         self._size = source.cardinality
 
     def read(self, max_elements: int) -> Block | None:
-        start = self._at
-        stop = min(start + max_elements, self._size)
-        if start < stop:
-            stop = self._source.seam(start, stop)
-        while start < stop:
-            try:
-                found = self._source.rows(start, stop)
-            except Exception:
-                if stop == start + 1:
-                    self._at = stop
-                    raise
-                stop = start + (stop - start) // 2  # return the elements before the failing one first
-            else:
-                self._at = stop
-                return found
-        return None
+        start, stop = self._at, min(self._at + max_elements, self._size)
+        if start >= stop:
+            return None
+        try:
+            found = before_failure(self._source.rows, start, self._source.seam(start, stop))
+        except Exception:
+            self._at += 1
+            raise
+        self._at += found.size
+        return found
 
     def position(self) -> int:
         return self._at

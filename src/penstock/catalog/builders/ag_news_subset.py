@@ -5,44 +5,26 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import Examples
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-_URL = "https://drive.google.com/uc?export=download&id=0Bz8a_Dbh9QhbUDNpeUdjb0wxRms"
 _FILE = "ag_news_csv.tar.gz"
 
 
-class AGNewsSubset(Builder):
+class AGNewsSubset(Published):
     """The titles and first sentences of articles of four kinds: 120,000 for training and 7,600 for test."""
 
-    VERSION = "1.0.0"
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 120_000, "test": 7_600}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "description": features.Text(),
-                    "label": features.ClassLabel(names=("World", "Sports", "Business", "Sci/Tech")),
-                    "title": features.Text(),
-                }
-            ),
-            description=(
-                "Titles and descriptions of articles of the four largest classes of the AG corpus of news, 30,000 of "
-                "each to train and 1,900 to test."
-            ),
-            supervised_keys=("description", "label"),
-            homepage="https://arxiv.org/abs/1509.01626",
-            citation=citation("zhang2015characterlevel"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "description": features.Text(),
+            "label": features.ClassLabel(names=("World", "Sports", "Business", "Sci/Tech")),
+            "title": features.Text(),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         folder = dl_manager.download_and_extract(self.URL) / "ag_news_csv"

@@ -6,54 +6,32 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Each, Examples
-from penstock.catalog.builders.published import checksums, citation, labels
+from penstock.catalog.builder import Each, Examples
+from penstock.catalog.builders.published import Published, labels
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-_URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip?download=1"
 _TRAIN = 30  # images of each class
 
 
-class Caltech101(Builder):
+class Caltech101(Published):
     """Images of objects: 30 random images of each class for training, and the others for test.
 
     The random choice uses the generator and seed of tfds on sorted names. tfds itself uses the order of the file
     system, so its splits differ from machine to machine, and from these.
     """
 
-    VERSION = "3.0.2"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
-        "3.0.0": "New split API (https://tensorflow.org/datasets/splits)",
-        "3.0.1": "Website URL update",
-        "3.0.2": "Download URL update",
-    }
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "image": features.Image(),
-                    "image/file_name": features.Text(),
-                    "label": features.ClassLabel(names=labels("caltech101")),
-                }
-            ),
-            description=(
-                "Images of objects of 101 classes, 40 to 800 of each, of 200 to 300 pixels, and images of none of "
-                "them, the class background_google."
-            ),
-            supervised_keys=("image", "label"),
-            homepage="https://doi.org/10.22002/D1.20086",
-            citation=citation("FeiFei2004LearningGV"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "image": features.Image(),
+            "image/file_name": features.Text(),
+            "label": features.ClassLabel(names=labels("caltech101")),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         outer = dl_manager.download_and_extract(self.URL)

@@ -8,51 +8,29 @@ import zipfile
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock import image
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Each, Examples, Made, Skipped
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import Each, Examples, Made, Skipped
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 
-_URL = "https://download.microsoft.com/download/3/E/1/3E1C3F21-ECDB-4869-8368-6DEBA77B919F/kagglecatsanddogs_5340.zip"
 _NAME = re.compile(r"PetImages[\\/](Cat|Dog)[\\/]\d+\.jpg")
 _CORRUPT = 1738
 # tfds searches "JFIF" in this many bytes, the size of a peek into a zip. Another size would exclude other images.
 _HEAD = 512
 
 
-class CatsVsDogs(Builder):
+class CatsVsDogs(Published):
     """Photographs of cats and dogs of all sizes. They are encoded as JPEG again, as in tfds since 4.0.1."""
 
-    VERSION = "4.0.1"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
-        "4.0.0": "New split API (https://tensorflow.org/datasets/splits)",
-        "4.0.1": (
-            "Recoding images in generator to fix corrupt JPEG data warnings "
-            "(https://github.com/tensorflow/datasets/issues/2188)"
-        ),
-    }
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 23_262}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "image": features.Image(),
-                    "image/filename": features.Text(),
-                    "label": features.ClassLabel(names=("cat", "dog")),
-                }
-            ),
-            description=f"Photographs of cats and dogs. {_CORRUPT} files that are no whole JPEGs are left out.",
-            supervised_keys=("image", "label"),
-            homepage="https://www.microsoft.com/en-us/download/details.aspx?id=54765",
-            citation=citation("asirra-a-captcha-that-exploits-interest-aligned-manual-image-categorization"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "image": features.Image(),
+            "image/filename": features.Text(),
+            "label": features.ClassLabel(names=("cat", "dog")),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         pictures = _Pictures(dl_manager.download(self.URL))

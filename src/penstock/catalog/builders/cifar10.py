@@ -9,25 +9,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import Examples
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-HOMEPAGE = "https://www.cs.toronto.edu/~kriz/cifar.html"
 SHAPE = (32, 32, 3)
-_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 _PIXELS = 3 * 32 * 32
 
 
-class Cifar10(Builder):
+class Cifar10(Published):
     """Images of 32 by 32 pixels, of ten classes: 50,000 for training and 10,000 for test."""
 
-    VERSION = "3.0.2"
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 50_000, "test": 10_000}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
     FOLDER: ClassVar[str] = "cifar-10-batches-bin"
     FILES: ClassVar[Mapping[str, Sequence[str]]] = {
         "train": [f"data_batch_{number}.bin" for number in range(1, 6)],
@@ -36,20 +29,12 @@ class Cifar10(Builder):
     # The labels, in their order before the pixels, and the files with their names.
     LABELS: ClassVar[Mapping[str, str]] = {"label": "batches.meta.txt"}
 
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "id": features.Text(),
-                    "image": features.Image(shape=SHAPE),
-                    "label": features.ClassLabel(num_classes=10),
-                }
-            ),
-            description="Colour images of 32 by 32 pixels, 6,000 of each of 10 classes.",
-            supervised_keys=("image", "label"),
-            homepage=HOMEPAGE,
-            citation=citation("Krizhevsky09learningmultiple"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "id": features.Text(),
+            "image": features.Image(shape=SHAPE),
+            "label": features.ClassLabel(num_classes=10),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         folder = dl_manager.download_and_extract(self.URL) / self.FOLDER

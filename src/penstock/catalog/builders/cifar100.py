@@ -6,34 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from penstock.catalog import features
-from penstock.catalog.builders.cifar10 import HOMEPAGE, SHAPE, Cifar10
-from penstock.catalog.builders.published import checksums, citation
-from penstock.catalog.info import DatasetInfo
-
-_URL = "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"
+from penstock.catalog.builders.cifar10 import SHAPE, Cifar10
 
 
 class Cifar100(Cifar10):
     """Images of 32 by 32 pixels, of 100 classes in 20 groups: 50,000 for training and 10,000 for test."""
 
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
     FOLDER: ClassVar[str] = "cifar-100-binary"
     FILES: ClassVar[Mapping[str, Sequence[str]]] = {"train": ["train.bin"], "test": ["test.bin"]}
     LABELS: ClassVar[Mapping[str, str]] = {"coarse_label": "coarse_label_names.txt", "label": "fine_label_names.txt"}
 
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "id": features.Text(),
-                    "image": features.Image(shape=SHAPE),
-                    "label": features.ClassLabel(num_classes=100),
-                    "coarse_label": features.ClassLabel(num_classes=20),
-                }
-            ),
-            description="Colour images of 32 by 32 pixels, 600 of each of 100 classes, which form 20 groups.",
-            supervised_keys=("image", "label"),
-            homepage=HOMEPAGE,
-            citation=citation("Krizhevsky09learningmultiple"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "id": features.Text(),
+            "image": features.Image(shape=SHAPE),
+            "label": features.ClassLabel(num_classes=100),
+            "coarse_label": features.ClassLabel(num_classes=20),
+        }

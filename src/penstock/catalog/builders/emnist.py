@@ -9,11 +9,7 @@ from typing import ClassVar
 from penstock.catalog import features
 from penstock.catalog.builder import BuilderConfig, Examples
 from penstock.catalog.builders.mnist import MNIST
-from penstock.catalog.builders.published import checksums, citation
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
-
-_URL = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +24,6 @@ class EMNISTConfig(BuilderConfig):
 class EMNIST(MNIST):
     """Letters and digits of 28 by 28 pixels. The published images are transposed."""
 
-    VERSION = "3.1.0"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
-        "3.0.0": "New split API (https://tensorflow.org/datasets/splits)",
-        "3.1.0": "Updated broken download URL",
-    }
     BUILDER_CONFIGS: ClassVar[Sequence[EMNISTConfig]] = (
         EMNISTConfig(name="byclass", description="EMNIST ByClass", classes=62, train=697_932, test=116_323),
         EMNISTConfig(name="bymerge", description="EMNIST ByMerge", classes=47, train=697_932, test=116_323),
@@ -41,22 +32,14 @@ class EMNIST(MNIST):
         EMNISTConfig(name="digits", description="EMNIST Digits", classes=10, train=240_000, test=40_000),
         EMNISTConfig(name="mnist", description="EMNIST MNIST", classes=10, train=60_000, test=10_000),
     )
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
 
     @property
     def _config(self) -> EMNISTConfig:
         assert isinstance(self.builder_config, EMNISTConfig)
         return self.builder_config
 
-    def _info(self) -> DatasetInfo:
-        return self._described_as(
-            "Handwritten letters and digits of NIST's Special Database 19 in the format of MNIST. As published, the "
-            "images are mirrored and turned by 90 degrees; transposed, they are as they were written.",
-            features.ClassLabel(num_classes=self._config.classes),
-            homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset",
-            citation=citation("cohen_afshar_tapson_schaik_2017"),
-        )
+    def _label(self) -> features.ClassLabel:
+        return features.ClassLabel(num_classes=self._config.classes)
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         folder = dl_manager.download_and_extract(self.URL) / "gzip"

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, BuilderConfig, Each, Examples
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import BuilderConfig, Each, Examples
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import Checksum, DownloadManager
-from penstock.catalog.info import DatasetInfo
 
-_URL = "https://s3.amazonaws.com/fast-ai-imageclas/"
 # Tench, springer spaniel, cassette player, chain saw, church, French horn, garbage truck, gas pump, golf ball, chute.
 _NAMES = "n01440764 n02102040 n02979186 n03000684 n03028079 n03394916 n03417042 n03425413 n03445777 n03888257"
 _SPLITS = {"train": "train", "validation": "val"}
@@ -32,15 +30,12 @@ def _config(size: str, version: str) -> ImagenetteConfig:
     return ImagenetteConfig(name=f"{size}{version}", description=f"{size} variant.", folder=folder)
 
 
-class Imagenette(Builder):
+class Imagenette(Published):
     """Photographs of ten classes of ImageNet, in full size or with 320 or 160 pixels on the shorter side."""
 
-    VERSION = "1.0.0"
     BUILDER_CONFIGS: ClassVar[Sequence[ImagenetteConfig]] = tuple(
         _config(size, version) for version in ("-v2", "") for size in ("full-size", "320px", "160px")
     )
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
 
     @property
     def expected_examples(self) -> Mapping[str, int]:
@@ -58,16 +53,8 @@ class Imagenette(Builder):
         assert isinstance(self.builder_config, ImagenetteConfig)
         return self.builder_config.folder
 
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {"image": features.Image(encoding_format="jpeg"), "label": features.ClassLabel(names=_NAMES.split())}
-            ),
-            description="Photographs of ten classes of ImageNet that are told apart easily.",
-            supervised_keys=("image", "label"),
-            homepage="https://github.com/fastai/imagenette",
-            citation=citation("imagenette"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {"image": features.Image(encoding_format="jpeg"), "label": features.ClassLabel(names=_NAMES.split())}
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         folder = dl_manager.download_and_extract(f"{self.URL}{self._folder}.tgz") / self._folder

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, BuilderConfig, Examples
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import BuilderConfig, Examples
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 
-_URL = "http://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 _SPLITS = {
     "train": re.compile("aclImdb/train/(neg|pos)/"),
     "test": re.compile("aclImdb/test/(neg|pos)/"),
@@ -21,26 +19,13 @@ _SPLITS = {
 }
 
 
-class IMDBReviews(Builder):
+class IMDBReviews(Published):
     """Positive and negative film reviews: 25,000 for training and test each, 50,000 "unsupervised" with label -1."""
 
-    VERSION = "1.0.0"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"1.0.0": "New split API (https://tensorflow.org/datasets/splits)"}
     BUILDER_CONFIGS: ClassVar[Sequence[BuilderConfig]] = (BuilderConfig(name="plain_text", description="Plain text"),)
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 25_000, "test": 25_000, "unsupervised": 50_000}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
 
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {"text": features.Text(), "label": features.ClassLabel(names=("neg", "pos"))}
-            ),
-            description="Reviews of films that clearly praise or damn, and more of them without a label.",
-            supervised_keys=("text", "label"),
-            homepage="http://ai.stanford.edu/~amaas/data/sentiment/",
-            citation=citation("maas-EtAl:2011:ACL-HLT2011"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {"text": features.Text(), "label": features.ClassLabel(names=("neg", "pos"))}
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         path = dl_manager.download(self.URL)

@@ -4,56 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
+from penstock.catalog.builder import Examples
 from penstock.catalog.builders.array_files import read_idx
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+_PREFIXES = {"train": "train", "test": "t10k"}  # of the names of the files
+_FILES = ("images-idx3-ubyte.gz", "labels-idx1-ubyte.gz")
 
 
-def file_names(split: str) -> tuple[str, str]:
-    """Return the names of the files with the images and the labels of a split of MNIST or a similar data set."""
-    prefix = "train" if split == "train" else "t10k"
-    return f"{prefix}-images-idx3-ubyte.gz", f"{prefix}-labels-idx1-ubyte.gz"
-
-
-class MNIST(Builder):
+class MNIST(Published):
     """Handwritten digits, 28 by 28 pixels, gray: 60,000 for training and 10,000 for test."""
 
-    VERSION = "3.0.1"
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 60_000, "test": 10_000}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
+    def _label(self) -> features.ClassLabel:
+        return features.ClassLabel(num_classes=10)
 
-    def _info(self) -> DatasetInfo:
-        return self._described_as(
-            "Handwritten digits, each a gray image of 28 by 28 pixels.",
-            features.ClassLabel(num_classes=10),
-            homepage="http://yann.lecun.com/exdb/mnist/",
-            citation=citation("lecun2010mnist"),
-        )
-
-    def _described_as(
-        self, description: str, label: features.ClassLabel, *, homepage: str, citation: str
-    ) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict({"image": features.Image(shape=(28, 28, 1)), "label": label}),
-            description=description,
-            supervised_keys=("image", "label"),
-            homepage=homepage,
-            citation=citation,
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {"image": features.Image(shape=(28, 28, 1)), "label": self._label()}
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
-        names = {split: [self.URL + name for name in file_names(split)] for split in ("train", "test")}
-        files = dl_manager.download(names)
-        return {split: self._generate_examples(*files[split]) for split in names}
+        urls = {split: [f"{self.URL}{prefix}-{file}" for file in _FILES] for split, prefix in _PREFIXES.items()}
+        return {split: self._generate_examples(*files) for split, files in dl_manager.download(urls).items()}
 
     def _generate_examples(self, images: Path, labels: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         pictures, classes = read_idx(images), read_idx(labels)

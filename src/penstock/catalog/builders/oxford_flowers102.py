@@ -5,49 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Each, Examples
+from penstock.catalog.builder import Each, Examples
 from penstock.catalog.builders.array_files import read_mat
-from penstock.catalog.builders.published import checksums, citation, labels
+from penstock.catalog.builders.published import Published, labels
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-_URL = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102/"
 # The arrays with the numbers of the images of each split.
 _SPLITS = {"train": "trnid", "test": "tstid", "validation": "valid"}
 
 
-class OxfordFlowers102(Builder):
+class OxfordFlowers102(Published):
     """Photographs of flowers: ten of each kind for training and ten for validation, and 6,149 for test.
 
     The splits are in MATLAB files, which scipy reads: `pip install 'penstock[mat]'`.
     """
 
-    VERSION = "2.1.1"
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 1_020, "test": 6_149, "validation": 1_020}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "file_name": features.Text(),
-                    "image": features.Image(),
-                    "label": features.ClassLabel(names=labels("oxford_flowers102")),
-                }
-            ),
-            description=(
-                "Photographs of flowers of 102 kinds that are common in the United Kingdom, 40 to 258 of each. There "
-                "are more to test than to train."
-            ),
-            supervised_keys=("image", "label"),
-            homepage=_URL,
-            citation=citation("Nilsback08"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "file_name": features.Text(),
+            "image": features.Image(),
+            "label": features.ClassLabel(names=labels("oxford_flowers102")),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         names = ("102flowers.tgz", "imagelabels.mat", "setid.mat")

@@ -6,19 +6,17 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from penstock import image
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Each, Examples
-from penstock.catalog.builders.published import checksums, citation, labels
+from penstock.catalog.builder import Each, Examples
+from penstock.catalog.builders.published import Published, labels
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-_URL = "https://thor.robots.ox.ac.uk/~vgg/data/pets/"
 # Files of other formats, or with decoding warnings.
 _RECODED = (
     "beagle_116 chihuahua_121 Abyssinian_5 Abyssinian_34 Egyptian_Mau_14 Egyptian_Mau_139 Egyptian_Mau_145 "
@@ -29,40 +27,21 @@ _LISTS = {"train": "trainval.txt", "test": "test.txt"}
 _JPEG = b"\xff\xd8\xff"
 
 
-class OxfordIIITPet(Builder):
+class OxfordIIITPet(Published):
     """Photographs of cats and dogs of 37 breeds: 3,680 for training, with boxes of the heads, and 3,669 for test.
 
     The twelve files that tfds lists, and any other file that is not a JPEG, are encoded as JPEG again.
     """
 
-    VERSION = "4.0.0"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
-        "4.0.0": "Add head bounding boxes. Fix corrupt images. Update dataset URL."
-    }
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 3_680, "test": 3_669}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "file_name": features.Text(),
-                    "head_bbox": features.BBoxFeature(),
-                    "image": features.Image(encoding_format="jpeg"),
-                    "label": features.ClassLabel(names=labels("oxford_iiit_pet")),
-                    "segmentation_mask": features.Image(shape=(None, None, 1), use_colormap=True),
-                    "species": features.ClassLabel(names=("Cat", "Dog")),
-                }
-            ),
-            description=(
-                "Photographs of cats and dogs of 37 breeds, about 200 of each, with masks of their outlines; those to "
-                "train with boxes around their heads, those to test with empty boxes."
-            ),
-            supervised_keys=("image", "label"),
-            homepage="http://www.robots.ox.ac.uk/~vgg/data/pets/",
-            citation=citation("parkhi12a"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "file_name": features.Text(),
+            "head_bbox": features.BBoxFeature(),
+            "image": features.Image(encoding_format="jpeg"),
+            "label": features.ClassLabel(names=labels("oxford_iiit_pet")),
+            "segmentation_mask": features.Image(shape=(None, None, 1), use_colormap=True),
+            "species": features.ClassLabel(names=("Cat", "Dog")),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         urls = {name: f"{self.URL}{name}.tar.gz" for name in ("images", "annotations")}

@@ -1,15 +1,55 @@
-"""Published facts about data sets, from files in this folder: checksums, citations, and names of classes."""
+"""Published: the base class of builders of published data sets, and the facts in files of this folder."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any, ClassVar
 
+from penstock.catalog.builder import Builder
 from penstock.catalog.download.manager import Checksum
+from penstock.catalog.features import Feature, FeaturesDict
+from penstock.catalog.info import DatasetInfo
+from penstock.catalog.names import snake_case
 
 _KEY = re.compile(r"@[^{]*\{([^,]*),")
+
+
+class Published(Builder):
+    """Base class of the builders of published data sets.
+
+    Its attributes and its description come from the table of the data set in `published.toml`. A class derived from a
+    builder without a table of its own has the facts of that builder.
+    """
+
+    URL: ClassVar[str]
+    _FACTS: ClassVar[Mapping[str, Any]]
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        facts = _tables().get(snake_case(cls.__name__))
+        if facts is not None:
+            cls._FACTS = facts
+            cls.VERSION, cls.URL = facts["version"], facts["url"]
+            cls.RELEASE_NOTES, cls.EXAMPLES = facts.get("release_notes", {}), facts.get("examples", {})
+            cls.CHECKSUMS = checksums(cls.URL)
+
+    @abstractmethod
+    def _features(self) -> Mapping[str, Feature]:
+        """Return the features of an example."""
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=FeaturesDict(self._features()),
+            description=self._FACTS["description"],
+            supervised_keys=tuple(self._FACTS["supervised_keys"]),
+            homepage=self._FACTS["homepage"],
+            citation=citation(self._FACTS["citation"]),
+        )
 
 
 def checksums(address: str) -> Mapping[str, Checksum]:
@@ -31,6 +71,11 @@ def citation(key: str) -> str:
 def labels(name: str) -> list[str]:
     """Return the names of the classes of a data set, from `labels/<name>.txt`."""
     return _content(f"labels/{name}.txt").splitlines()
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(_content("published.toml"))
 
 
 @cache

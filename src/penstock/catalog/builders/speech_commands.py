@@ -5,19 +5,17 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from penstock.audio.files import wav_samples
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples, Skipped
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import Examples, Skipped
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError, InvalidArgumentError
 
-_URL = "http://download.tensorflow.org/data/"
 _FILE, _TEST_FILE = "speech_commands_v0.02.tar.gz", "speech_commands_test_set_v0.02.tar.gz"
 _WORDS = ("down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes")
 _SILENCE, _UNKNOWN, _NOISE = "_silence_", "_unknown_", "_background_noise_"
@@ -25,7 +23,7 @@ _RATE = 16_000
 _VALIDATION_NOISE = f"{_NOISE}/running_tap.wav"
 
 
-class SpeechCommands(Builder):
+class SpeechCommands(Published):
     """Sounds of one second at 16 kHz: ten words to recognise, other words, "_unknown_", and "_silence_".
 
     There are 85,511 sounds for training, 10,102 for validation and 4,890 for test. The silence for training and
@@ -33,28 +31,11 @@ class SpeechCommands(Builder):
     separate recordings. A file that cannot be decoded is an error, although tfds skips it: there should be none.
     """
 
-    VERSION = "0.0.3"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"0.0.3": "Fix audio data type with dtype=tf.int16."}
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 85_511, "validation": 10_102, "test": 4_890}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "audio": features.Audio(file_format="wav", sample_rate=_RATE, dtype=np.int16),
-                    "label": features.ClassLabel(names=(*_WORDS, _SILENCE, _UNKNOWN)),
-                }
-            ),
-            description=(
-                "Spoken words of a second, by thousands of people: ten to be spotted, and others that are not, of "
-                "which there are far more than of any of the ten; and noise."
-            ),
-            supervised_keys=("audio", "label"),
-            homepage="https://arxiv.org/abs/1804.03209",
-            citation=citation("speechcommandsv2"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "audio": features.Audio(file_format="wav", sample_rate=_RATE, dtype=np.int16),
+            "label": features.ClassLabel(names=(*_WORDS, _SILENCE, _UNKNOWN)),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         path, test = dl_manager.download([self.URL + _FILE, self.URL + _TEST_FILE])

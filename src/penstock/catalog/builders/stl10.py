@@ -4,42 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import Examples
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-_URL = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
 _SIDE = 96
 
 
-class Stl10(Builder):
+class Stl10(Published):
     """Images of 96 by 96 pixels: 5,000 for training, 8,000 for test, and 100,000 "unlabelled", with the label -1."""
 
-    VERSION = "1.0.0"
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 5_000, "test": 8_000, "unlabelled": 100_000}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {"image": features.Image(shape=(_SIDE, _SIDE, 3)), "label": features.ClassLabel(num_classes=10)}
-            ),
-            description=(
-                "Colour images of 96 by 96 pixels from ImageNet: few with a label, of ten classes, and many without, "
-                "of these and of similar things."
-            ),
-            supervised_keys=("image", "label"),
-            homepage="http://ai.stanford.edu/~acoates/stl10/",
-            citation=citation("coates2011stl10"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {"image": features.Image(shape=(_SIDE, _SIDE, 3)), "label": features.ClassLabel(num_classes=10)}
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         folder = dl_manager.download_and_extract(self.URL) / "stl10_binary"

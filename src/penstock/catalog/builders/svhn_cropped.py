@@ -4,49 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
+from penstock.catalog.builder import Examples
 from penstock.catalog.builders.array_files import read_mat
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-_URL = "http://ufldl.stanford.edu/housenumbers/"
 _SHAPE = (32, 32, 3)
 
 
-class SvhnCropped(Builder):
+class SvhnCropped(Published):
     """Digits of house numbers, 32 by 32 pixels: 73,257 for training, 26,032 for test, and 531,131 "extra" ones.
 
     The split "extra" has easier images. scipy reads the MATLAB files (`pip install 'penstock[mat]'`), one split at a
     time. The preparation of "extra" uses 1.7 GB of memory.
     """
 
-    VERSION = "3.1.0"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"3.1.0": "New split API (https://tensorflow.org/datasets/splits)"}
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 73_257, "test": 26_032, "extra": 531_131}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "id": features.Text(),
-                    "image": features.Image(shape=_SHAPE),
-                    "label": features.ClassLabel(num_classes=10),
-                }
-            ),
-            description="The digits of house numbers in photographs of streets, cut out as 32 by 32 pixels, in colour.",
-            supervised_keys=("image", "label"),
-            homepage=_URL,
-            citation=citation("Netzer2011"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "id": features.Text(),
+            "image": features.Image(shape=_SHAPE),
+            "label": features.ClassLabel(num_classes=10),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         files = dl_manager.download({split: f"{self.URL}{split}_32x32.mat" for split in self.EXAMPLES})

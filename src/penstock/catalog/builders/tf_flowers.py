@@ -5,38 +5,22 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.builder import Examples
+from penstock.catalog.builders.published import Published
 from penstock.catalog.download.manager import DownloadManager
-from penstock.catalog.info import DatasetInfo
-
-_URL = "http://download.tensorflow.org/example_images/flower_photos.tgz"
 
 
-class TfFlowers(Builder):
+class TfFlowers(Published):
     """Photographs of flowers of five kinds, of all sizes, in one split."""
 
-    VERSION = "3.0.1"
-    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 3_670}
-    URL: ClassVar[str] = _URL
-    CHECKSUMS = checksums(_URL)
-
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(
-            features=features.FeaturesDict(
-                {
-                    "image": features.Image(),
-                    "label": features.ClassLabel(names=("dandelion", "daisy", "tulips", "sunflowers", "roses")),
-                }
-            ),
-            description="Photographs of flowers of five kinds.",
-            supervised_keys=("image", "label"),
-            homepage="https://www.tensorflow.org/tutorials/load_data/images",
-            citation=citation("tfflowers"),
-        )
+    def _features(self) -> Mapping[str, features.Feature]:
+        return {
+            "image": features.Image(),
+            "label": features.ClassLabel(names=("dandelion", "daisy", "tulips", "sunflowers", "roses")),
+        }
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         return {"train": self._generate_examples(dl_manager, dl_manager.download(self.URL))}

@@ -203,10 +203,6 @@ def _link(member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
         message = f"the archive holds a link {member.name!r} to {member.linkname!r}, which leads out of its folder."
         raise InvalidArgumentError(message, hint="No honest archive does. Nothing of it was kept.", file=str(archive))
     target.parent.mkdir(parents=True, exist_ok=True)
-    if member.islnk():
-        if leads_to.is_file() and not leads_to.is_symlink():
-            shutil.copyfile(leads_to, target)
-        return
     # An existing target of a link is copied. A link itself could later be used to write outside the folder.
     if leads_to.is_file() and not leads_to.is_symlink():
         shutil.copyfile(leads_to, target)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from penstock.catalog.download import archive
 from penstock.catalog.download.fetch import Patience, fetch, wrong_size
+from penstock.catalog.nests import each_of
 from penstock.catalog.progress import ProgressStep, Reporter
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.hints import size_text
@@ -90,8 +91,9 @@ class DownloadManager:
             NotFoundError: If the server has no such file.
             FailedPreconditionError: If a file cannot be downloaded.
         """
-        nest, addresses = _flat(urls)
-        distinct = list(dict.fromkeys(addresses))
+        addresses: dict[str, None] = {}
+        each_of(urls, addresses.setdefault)
+        distinct = list(addresses)
         sizes = [self._checksum(url).size for url in distinct]
         self._check_space(distinct, sizes)
         total = sum(size for size in sizes if size) if all(sizes) else None
@@ -100,27 +102,24 @@ class DownloadManager:
             with ThreadPoolExecutor(min(_AT_ONCE, max(len(distinct), 1))) as pool:
                 found = dict(zip(distinct, pool.map(lambda url: self._one(url, shared), distinct), strict=True))
         self.downloaded_bytes += sum(path.stat().st_size for path in found.values())
-        return nest(found)
+        return each_of(urls, found.__getitem__)
 
     def extract(self, paths: Any) -> Any:
         """Unpack archives into folders, and return the folders for the nest of paths that `download` returned."""
-        nest, given = _flat(paths)
-        found = {}
-        for path in dict.fromkeys(given):
-            to = Path(f"{path}.extracted")
-            if not to.is_dir():
-                title = f"{self.name}: unpacking {Path(path).name}"
-                with self._writing(), self._locked(to), self._progress().step(title, None, "bytes") as step:
-                    if not to.is_dir():
-                        archive.extract(path, to, advance=step.advance)
-            found[path] = to
-        return nest(found)
+        return each_of(paths, self._extracted)
+
+    def _extracted(self, path: str | os.PathLike[str]) -> Path:
+        to = Path(f"{path}.extracted")
+        if not to.is_dir():
+            title = f"{self.name}: unpacking {Path(path).name}"
+            with self._writing(), self._locked(to), self._progress().step(title, None, "bytes") as step:
+                if not to.is_dir():
+                    archive.extract(path, to, advance=step.advance)
+        return to
 
     def download_and_extract(self, urls: Any) -> Any:
         """Return `extract(download(urls))`. Files that are no archives are returned as they are."""
-        paths = self.download(urls)
-        nest, given = _flat(paths)
-        return nest({path: self.extract(path) if archive.kind_of(Path(path)) else Path(path) for path in given})
+        return each_of(self.download(urls), lambda path: self._extracted(path) if archive.kind_of(path) else path)
 
     def iter_archive(self, path: str | os.PathLike[str]) -> Iterator[tuple[str, BinaryIO]]:
         """Yield the name and the content of each file in an archive as a stream."""
@@ -286,21 +285,6 @@ class _Total:
         if self._learnt is not None:
             self._learnt[url] = count
             self._step.expect(sum(self._learnt.values()))
-
-
-def _flat(nest: Any) -> tuple[Callable[[Mapping[Any, Any]], Any], list[Any]]:
-    """Return the leaves of a nest, and a function that puts the values of the leaves into the same nest."""
-    if isinstance(nest, Mapping):
-        parts = {key: _flat(inner) for key, inner in nest.items()}
-        return lambda found: {key: make(found) for key, (make, _) in parts.items()}, _leaves(parts.values())
-    if isinstance(nest, list | tuple):
-        listed = [_flat(inner) for inner in nest]
-        return lambda found: [make(found) for make, _ in listed], _leaves(listed)
-    return lambda found: found[nest], [nest]
-
-
-def _leaves(parts: Any) -> list[Any]:
-    return [leaf for _, leaves in parts for leaf in leaves]
 
 
 def _files(count: int) -> str:

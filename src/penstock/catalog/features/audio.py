@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from penstock.audio.files import wav_samples
-from penstock.catalog.features.feature import Doc, Stored, StoredNest, shape_json
+from penstock.catalog.features.feature import Doc, Stored, StoredNest, file_content, shape_json
 from penstock.catalog.features.tensor import Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
@@ -58,10 +56,7 @@ class Audio(Tensor):
                 message = f"feature {name!r} is stored as a file, got {type(value).__name__}."
                 raise InvalidTypeError(message, hint="Give a path or the bytes of the file, or leave lazy_decode out.")
             return super().encode_example(value, name)
-        if isinstance(value, str | os.PathLike):
-            value = Path(value).read_bytes()
-        elif hasattr(value, "read"):
-            value = value.read()
+        value = file_content(value)
         if not isinstance(value, bytes):
             message = f"feature {name!r} must be an array, or a WAV file, got {type(value).__name__}."
             raise InvalidTypeError(message, hint="Convert the value in _generate_examples().")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -200,6 +201,13 @@ def rows_of(stored: Any) -> list[Any]:
         columns = {name: list(values) for name, values in stored.items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return list(stored)
+
+
+def file_content(value: Any) -> Any:
+    """Return the bytes of a path or of an open file, and any other value unchanged."""
+    if isinstance(value, str | os.PathLike):
+        return Path(value).read_bytes()
+    return value.read() if hasattr(value, "read") else value
 
 
 def map_flat(function: Any, stored: Any) -> Any:

@@ -69,18 +69,18 @@ def feature_of(name: str, entry: Mapping[str, Any]) -> Feature:
         entry = _of_old(entry)
     short = class_name.rpartition(".")[2]
     make = _MAKERS.get(short)
-    kinds = [kind for kind in _KINDS.get(short, ()) if kind in entry]
-    if make is None or not kinds or not class_name.startswith("tensorflow_datasets."):
+    kind = _KINDS.get(short, "")
+    if make is None or kind not in entry or not class_name.startswith("tensorflow_datasets."):
         return UnknownFeature(name, dict(entry))
-    made = make(name, entry[kinds[0]])
+    made = make(name, entry[kind])
     made.doc = Documentation(entry.get("description") or None, entry.get("valueRange") or None)
     return made
 
 
-_OLD_KINDS = {"ClassLabel": "classLabel", "Text": "text", "Image": "image", "LabeledImage": "image", "Video": "video"}
-_OLD_KINDS |= {"Audio": "audio", "BBoxFeature": "boundingBox", "Sequence": "sequence", "Dataset": "sequence"}
-_OLD_KINDS |= {"Translation": "translation", "TranslationVariableLanguages": "translation"}
-_OLD_KINDS |= {"FeaturesDict": "featuresDict", "Tensor": "tensor", "Scalar": "tensor"}
+_KINDS = {"ClassLabel": "classLabel", "Text": "text", "Image": "image", "LabeledImage": "image", "Video": "video"}
+_KINDS |= {"Audio": "audio", "BBoxFeature": "boundingBox", "Sequence": "sequence", "Dataset": "sequence"}
+_KINDS |= {"Translation": "translation", "TranslationVariableLanguages": "translation"}
+_KINDS |= {"FeaturesDict": "featuresDict", "Tensor": "tensor", "Scalar": "tensor"}
 
 
 def _of_old(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _of_old(entry: Mapping[str, Any]) -> dict[str, Any]:
             content["shape"] = {"dimensions": [-1 if size is None else size for size in content["shape"]]}
         if short == "FeaturesDict":
             content = {"features": content}
-    return {"pythonClassName": entry["type"], _OLD_KINDS.get(short, "jsonFeature"): content}
+    return {"pythonClassName": entry["type"], _KINDS.get(short, "jsonFeature"): content}
 
 
 def _camel(name: str) -> str:
@@ -115,53 +115,37 @@ def _sequence(kind: type[Sequence]) -> Callable[[str, Any], Feature]:
     return make
 
 
-def _image_arguments(entry: Any) -> dict[str, Any]:
-    return {
-        "shape": shape_of_json(entry["shape"]) if entry.get("shape") else None,
-        "dtype": entry.get("dtype") or "uint8",
-        "encoding_format": entry.get("encodingFormat") or None,
-    }
+def _arguments(entry: Any, *names: str) -> dict[str, Any]:
+    """Return the arguments of these names that an entry has. Entries leave out defaults."""
+    found = {name: entry[_camel(name)] for name in names if entry.get(_camel(name))}
+    return found | ({"shape": shape_of_json(found["shape"])} if "shape" in found else {})
 
 
-def _image(name: str, entry: Any) -> Feature:
-    return Image(**_image_arguments(entry), use_colormap=bool(entry.get("useColormap")))
-
-
-def _labeled_image(name: str, entry: Any) -> Feature:
-    return LabeledImage(**_image_arguments(entry), labels=int(entry.get("label", {}).get("numClasses", 0)))
+_IMAGE = ("shape", "dtype", "encoding_format")
 
 
 def _video(name: str, entry: Any) -> Feature:
-    arguments = _image_arguments(entry)
-    arguments["shape"] = arguments["shape"] or (None, None, None, 3)
-    return Video(**arguments, use_colormap=bool(entry.get("useColormap")))
+    return Video(**{"encoding_format": None, **_arguments(entry, *_IMAGE, "use_colormap")})
+
+
+def _labeled_image(name: str, entry: Any) -> Feature:
+    return LabeledImage(**_arguments(entry, *_IMAGE), labels=int(entry.get("label", {}).get("numClasses", 0)))
 
 
 def _audio(name: str, entry: Any) -> Feature:
-    return Audio(
-        file_format=entry.get("fileFormat") or None,
-        shape=shape_of_json(entry.get("shape", {})),
-        dtype=entry.get("dtype") or "int64",
-        sample_rate=int(entry.get("sampleRate") or 0) or None,
-        encoding=entry.get("encoding") or "none",
-        lazy_decode=bool(entry.get("lazyDecode")),
-    )
+    given = {"shape": (), **_arguments(entry, "file_format", "shape", "dtype", "encoding", "lazy_decode")}
+    return Audio(**given, sample_rate=int(entry.get("sampleRate") or 0) or None)
 
 
 def _tensor(name: str, entry: Any) -> Feature:
-    return Tensor(
-        shape=shape_of_json(entry.get("shape", {})),
-        dtype=entry["dtype"],
-        encoding=entry.get("encoding") or "none",
-        optional=bool(entry.get("optional")),
-    )
+    return Tensor(**{"shape": (), "dtype": entry["dtype"], **_arguments(entry, "shape", "encoding", "optional")})
 
 
 _MAKERS: dict[str, Callable[[str, Any], Feature]] = {
     "FeaturesDict": _features,
     "Sequence": _sequence(Sequence),
     "Dataset": _sequence(Dataset),
-    "Image": _image,
+    "Image": lambda name, entry: Image(**_arguments(entry, *_IMAGE, "use_colormap")),
     "LabeledImage": _labeled_image,
     "Video": _video,
     "Audio": _audio,
@@ -173,7 +157,6 @@ _MAKERS: dict[str, Callable[[str, Any], Feature]] = {
     "Translation": lambda name, entry: Translation(entry.get("languages", [])),
     "TranslationVariableLanguages": lambda name, entry: TranslationVariableLanguages(entry.get("languages")),
 }
-_KINDS = {name: (kind,) for name, kind in _OLD_KINDS.items()}
 
 
 class UnknownFeature(Feature):

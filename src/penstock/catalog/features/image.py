@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from penstock.catalog.features.feature import (
     Lengths,
     Stored,
     documentation,
+    file_content,
     fits,
     shape_json,
     spec_in_sequences,
@@ -85,10 +85,7 @@ class Image(Feature):
     def encode_example(self, value: Any, name: str) -> bytes:
         if isinstance(value, np.ndarray) or hasattr(value, "__array_interface__"):  # images of Pillow have the latter
             return self._encoded(np.asarray(value), name)
-        if isinstance(value, str | os.PathLike):
-            value = Path(value).read_bytes()
-        elif hasattr(value, "read"):
-            value = value.read()
+        value = file_content(value)
         if not isinstance(value, bytes):
             message = f"feature {name!r} must be an array, encoded bytes or a path, got {type(value).__name__}."
             raise InvalidTypeError(message, hint="Convert the value in _generate_examples().")

@@ -79,7 +79,6 @@ _FROM = {
         FixedLenFeature FixedLenSequenceFeature VarLenFeature matching_files decode_base64 encode_base64 parse_tensor
         serialize_tensor gfile""",
     "image": "random_crop",
-    "numbers": "saturate_cast",
     "random": "set_random_seed",
     "strings": "as_string regex_replace substr",
     "debugging": """Assert assert_equal assert_greater assert_greater_equal assert_less assert_less_equal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -175,20 +175,25 @@ def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: Any = True, warn
 
 def foldl(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
     """Call `fn` with the result so far and each row in turn, and return the last result."""
-    rows = list(raised(whole(elems)))
-    state = raised(array_of(initializer)) if initializer is not None else rows.pop(0)
-    for row in rows:
-        state = fn(state, row)
+    for state in _states(fn, elems, initializer):  # noqa: B007 - the last state is the result
+        pass
     return state
 
 
 def scan(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
     """Call `fn` with the result so far and each row in turn, as in `foldl`, and return all results."""
-    rows = list(raised(whole(elems)))
-    states = [raised(array_of(initializer)) if initializer is not None else rows.pop(0)]
-    for row in rows:
-        states.append(fn(states[-1], row))
+    states = list(_states(fn, elems, initializer))
     return raised(np.stack([whole(state) for state in states[initializer is not None :]]))
+
+
+def _states(fn: Any, elems: Any, initializer: Any) -> Iterator[Any]:
+    """Yield the first state and the result for each row. Without an initializer, the first row is the first state."""
+    rows = list(raised(whole(elems)))
+    state = raised(array_of(initializer)) if initializer is not None else rows.pop(0)
+    yield state
+    for row in rows:
+        state = fn(state, row)
+        yield state
 
 
 def tf_print(

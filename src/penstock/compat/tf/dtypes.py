@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.compat.dtypes import DType, as_dtype
-from penstock.compat.tf.arrays import cast
-from penstock.compat.tf.numbers import saturate_cast
+from penstock.compat.tf.arrays import cast, saturate_cast
 
 __all__ = ["DType", "as_dtype", "cast", "saturate_cast"]
 

@@ -10,7 +10,7 @@ from penstock.catalog import Builder, BuilderConfig, ReadInstruction, SplitInfo
 from penstock.catalog import DatasetInfo as _DatasetInfo
 from penstock.catalog import ReadConfig as _ReadConfig
 from penstock.catalog.info import FileInstruction
-from penstock.catalog.recipe import each_of
+from penstock.catalog.nests import each_of
 from penstock.compat.dataset import adopted
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.data import Options

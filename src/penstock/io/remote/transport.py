@@ -119,15 +119,11 @@ def fetch(url: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
     Raises OtherVersionError, NoRangesError, ShortReplyError, and the errors of libraries.
     """
     system, inner = file_system(url)
-    kind = _kind(system)
-    if kind == "s3":
-        content, checked = _sync(system, _s3_range, system, inner, stat, start, stop)
-    elif kind == "http":
-        content, checked = _sync(system, _http_range, system, inner, stat, start, stop)
-    elif kind == "gcs":
-        content, checked = _sync(system, _gcs_range, system, inner, stat, start, stop)
-    else:
+    ranged = {"s3": _s3_range, "http": _http_range, "gcs": _gcs_range}.get(_kind(system))
+    if ranged is None:
         content, checked = _any(system, inner, start, stop), False
+    else:
+        content, checked = _sync(system, ranged, system, inner, stat, start, stop)
     if len(content) > stop - start:
         raise NoRangesError
     if len(content) < stop - start:

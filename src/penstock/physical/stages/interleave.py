@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from heapq import heapify, heapreplace
 from itertools import islice
 
@@ -15,13 +16,13 @@ from penstock.errors import PenstockError, marked
 from penstock.physical.chained import Growing
 from penstock.physical.executor import StageReader
 from penstock.physical.inner_inputs import MOST_SMALL, InnerInputs, Input, OpeningStage, Small
-from penstock.physical.inner_plans import Maps, Opening
+from penstock.physical.inner_plans import Opening
+from penstock.physical.input_maps import InputMaps, Maps
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
-from penstock.physical.stages.input_maps import InputMaps
 from penstock.physical.stages.request_sizes import MOST_HELD, RequestSizes
 from penstock.physical.stages.slots import InputSlots
-from penstock.physical.stages.turns import InputPart, InputsInRow, MidwayState, Order, Outer, SlotTurns, WholeRounds
+from penstock.physical.stages.turns import InputPart, InputsInRow, MidwayState, Order, SlotTurns, WholeRounds
 from penstock.plan import ops
 from penstock.plan.step_effects import opens_visibly
 
@@ -75,14 +76,12 @@ class InterleaveStage(OpeningStage):
         self._inputs = InnerInputs(build_outer, opening, node, reader)
         super().__init__(node.label, (self._inputs.outer.stage,), node.where)
         self.reader = reader  # an analysis shows its lane
-        self._function = node.function
-        self._hidden: bool | None = None  # True if opening an input is not observable
+        self._opens_visibly = cache(partial(opens_visibly, node.function))
         self._slots = InputSlots(getattr(node, "cycle_length", 1), getattr(node, "block_length", _WHOLE_INPUT))
         self._sizes = RequestSizes(self._inputs.held)
         self._maps = InputMaps()
         self._woven: _Woven | None = None  # joined elements that were not all yielded yet
-        self._looked: object = None  # value of `Stage.latest_look` when the current input was checked
-        self._looked_all: object = None  # value of `Stage.latest_look` when all inputs were checked
+        self._looked: object = None  # value of `Stage.latest_look` when all inputs were checked
 
     def next(self, want: int) -> Block | None:
         until = self._sizes.begin(want)
@@ -101,9 +100,7 @@ class InterleaveStage(OpeningStage):
 
     def _opens_together(self) -> bool:
         """Return True if it is not observable that an input is opened before the previous one is consumed."""
-        if self._hidden is None:
-            self._hidden = not opens_visibly(self._function)
-        return self._hidden and not self._inputs.outer.stage.seen_below
+        return not self._opens_visibly() and not self._inputs.outer.stage.seen_below
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:
         """Return the next elements of one input or of whole rounds, or None at the end.
@@ -116,7 +113,7 @@ class InterleaveStage(OpeningStage):
             if self._woven is not None:
                 return self._part(self._woven, want, behind)
             slots = self._slots
-            slot = slots.current
+            slot = slots.inputs.get(slots.turn)
             if slot is None:
                 small = self._inputs.may_be_small()
                 if small and self._may_weave() and self._weave():
@@ -145,10 +142,8 @@ class InterleaveStage(OpeningStage):
                 else:
                     slots.count(1)
                 raise
-            look = Stage.latest_look
-            if self._looked is not look and slot.cursor is not None:
+            if slot.cursor is not None:
                 self.look_at(slot.cursor.stage)  # another stream may have begun in it
-                self._looked = look
             if not more:
                 slots.free(slots.turn)
                 slots.pass_turn()
@@ -173,13 +168,9 @@ class InterleaveStage(OpeningStage):
     def _put_together(self, want: int) -> bool:
         """Join whole rounds over all slots, as far as elements are available; return True if there were any."""
         slots, length = self._slots, self._slots.length
-        if self.singly_opened or not slots.may_join_rounds:
-            return False
-        if len(slots.inputs) < slots.cycle and not self._inputs.are_open:
-            return False
-        slots.blocked = None
-        order = slots.in_turn()
-        rounds = self._at_hand(order, want)
+        least = 2 if self._inputs.are_open else max(slots.cycle, 2)
+        order = [] if self.singly_opened else slots.in_rounds(least=least)
+        rounds = self._at_hand(order, want) if order else 0
         if rounds < 1:
             return False
         count = rounds * length
@@ -199,9 +190,8 @@ class InterleaveStage(OpeningStage):
 
     def _may_weave(self) -> bool:
         """Return True if the next inputs, which may be small, may be joined with available elements of the others."""
-        if self._slots.given or self.singly_opened or self._slots.cycle > _MOST_SLOTS:
-            return False
-        return self._sizes.are_held and self._opens_together()
+        unfit = self._slots.given or self.singly_opened or self._slots.cycle > _MOST_SLOTS
+        return not unfit and self._inputs.held.nbytes <= MOST_HELD and self._opens_together()
 
     def _weave(self) -> bool:
         """Join all elements before the first input that is not small or has no available elements.
@@ -228,8 +218,7 @@ class InterleaveStage(OpeningStage):
         most = max(min(cycle, _MOST_OPENED), MOST_SMALL if limit is None else 0)
         taken = {part.first for part in parts}
         free += islice((first for first in range(cycle) if first not in taken), most + 1)
-        started = time.perf_counter()
-        small = self._inputs.small(most, started + self._sizes.ahead)
+        small = self._inputs.small(most, self._sizes.ahead)
         if small is None:
             return False
         self._sizes.learn_ahead(small.seconds)
@@ -238,14 +227,12 @@ class InterleaveStage(OpeningStage):
             return True
         heapify(free)
         opening = 0
-        for opening, count in enumerate(small.counts):
+        for count, maps in zip(small.counts, small.maps, strict=True):
             first = free[0]
             if limit is not None and (first, 0) > limit:
                 break
-            slot, maps = (turn + first) % cycle, small.maps[opening]
-            parts.append(InputPart(slot, first, count, maps=maps, whole=True, opens=opening))
+            parts.append(InputPart((turn + first) % cycle, first, count, maps=maps, whole=True, opens=opening))
             heapreplace(free, first + (count // length + 1) * cycle)
-        else:
             opening += 1
         left = [self._inputs.read(small, index) for index in range(opening, len(small.counts))]
         self._inputs.waiting.extendleft(reversed(left))
@@ -288,8 +275,8 @@ class InterleaveStage(OpeningStage):
         slots, turns, length = self._slots, len(order), self._slots.length
         inputs = slots.inputs
         share = self._share()
-        if self._looked_all is not Stage.latest_look:  # an input read before its turn may have begun another stream
-            self._looked_all = Stage.latest_look
+        if self._looked is not Stage.latest_look:  # an input read before its turn may have begun another stream
+            self._looked = Stage.latest_look
             for cursor in [inputs[slot].cursor for slot in order]:
                 if cursor is not None:
                     self.look_at(cursor.stage)
@@ -313,13 +300,10 @@ class InterleaveStage(OpeningStage):
         return min(rounds, max(fits, want // (turns * length), 1))
 
     def _part(self, woven: _Woven, want: int, behind: Block | None) -> Block | None:
-        stop = min(woven.given + want, woven.block.size)
-        if any(each.maps for each in woven.maps):
-            stop = min(woven.given + self._maps.most, stop)
-            inputs = woven.turns.inputs(woven.given, stop)
-            piece = self._maps.run(woven.block.slice(woven.given, stop), *inputs, woven.maps)
-        else:
-            piece = woven.block.slice(woven.given, stop)
+        mapped = any(each.maps for each in woven.maps)
+        stop = min(woven.given + (min(want, self._maps.most) if mapped else want), woven.block.size)
+        block = woven.block.slice(woven.given, stop)
+        piece = self._maps.run(block, *woven.turns.inputs(woven.given, stop), woven.maps) if mapped else block
         if behind is not None and (isinstance(piece, Exception) or not joins_freely(behind, piece)):
             return None
         woven.given += piece.size if isinstance(piece, Block) else 1
@@ -332,57 +316,49 @@ class InterleaveStage(OpeningStage):
         """Advance the inputs after all joined elements were yielded."""
         slots, turns, small = self._slots, woven.turns, woven.small
         if isinstance(turns, WholeRounds):
-            slots.pass_by(turns.order, turns.each)
-            return  # it is the turn of the same slot
-        if isinstance(turns, InputsInRow):
-            return
-        for turn, opens, given, closed in turns.over():
-            if opens >= 0:
-                if not closed and small is not None:
-                    self._put(turn, self._inputs.read(small, opens, given))
-                continue
-            if closed:
-                slots.free(turn)
-            elif given:
-                slots.pass_by((turn,), given)
-        turn, slots.given = turns.end
-        slots.turn = turns.slot(turn)
+            slots.pass_by(turns.order, turns.each)  # it is the turn of the same slot
+        elif isinstance(turns, SlotTurns):
+            for turn, opens, given, closed in turns.over():
+                if opens >= 0:
+                    if not closed and small is not None:
+                        self._put(turn, self._inputs.read(small, opens, given))
+                elif closed:
+                    slots.free(turn)
+                elif given:
+                    slots.pass_by((turn,), given)
+            turn, slots.given = turns.end
+            slots.turn = turns.slot(turn)
 
     def _rest_of_turn(self, slot: Input, want: int, behind: Block | None) -> Block | None:
         cursor = slot.cursor
         assert cursor is not None
-        piece: Block | Exception = cursor.peek()
         count = min(want, self._slots.length - self._slots.given, cursor.available())
         if slot.maps.maps:
             count = min(count, self._maps.most)
-            numbers = cursor.offset + np.arange(count)
-            piece = self._maps.run(cursor.peek().slice(0, count), np.zeros(count, int), numbers, [slot.maps])
+        block = cursor.peek().slice(0, count)
+        piece: Block | Exception = block
+        if slot.maps.maps:
+            piece = self._maps.run(block, np.zeros(count, int), cursor.offset + np.arange(count), [slot.maps])
         if behind is not None and (isinstance(piece, Exception) or not joins_freely(behind, piece)):
             return None
-        if isinstance(piece, Block):
-            piece = piece.slice(0, min(count, piece.size))
         count = piece.size if isinstance(piece, Block) else 1
         cursor.pass_by(count)
         self._slots.count(count)
         return _given(piece)
 
     def state(self) -> State:
-        if self._woven is None:
-            parts: Iterable[State] = [*self._inputs.state(), self._slots.turn, self._slots.given, self._slots.states()]
-        else:
-            parts = self._midway(self._woven)
-        return Growing(parts, self._inputs.begun.since())
+        slots, inputs = self._slots, self._inputs
+        if self._woven is not None:
+            return Growing(self._midway(self._woven), inputs.begun.since())
+        return Growing([*inputs.state(), slots.turn, slots.given, slots.states.now()], inputs.begun.since())
 
     def _midway(self, woven: _Woven) -> MidwayState:
         start = woven.start
         if start is None:
-            start = woven.start = MidwayState(woven.turns, self._slots.states(), self._outer(woven.small))
+            opens = [] if woven.small is None else [(closed.before, closed.number) for closed in woven.small.inputs]
+            outer = [*opens, self._inputs.state()]  # before inputs that open, and after all of them
+            start = woven.start = MidwayState(woven.turns, self._slots.states.now(), outer)
         return MidwayState(start.turns, start.opened, start.outer, woven.given)
-
-    def _outer(self, opened: Small | None) -> Outer:
-        """Return the positions before inputs that open, and after all of them."""
-        before = [] if opened is None else [(closed.before, closed.number) for closed in opened.inputs]
-        return [*before, self._inputs.state()]
 
     def restore(self, state: State) -> None:
         outer, number, self._slots.turn, self._slots.given, slots, *later = state

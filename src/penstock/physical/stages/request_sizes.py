@@ -24,11 +24,6 @@ class RequestSizes:
         self._early = 1  # elements to request from an input before its turn
         self._patience = _PATIENCE
 
-    @property
-    def are_held(self) -> bool:
-        """True if the available elements fit into memory."""
-        return self._held.nbytes <= MOST_HELD
-
     def begin(self, want: int) -> float:
         """Begin a request to the interleave. Return the time after which no further input is joined to the result."""
         self.want = want

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from penstock.physical.chained import SlotsNow, SlotStates
+from penstock.physical.chained import SlotStates
 from penstock.physical.inner_inputs import Input
 from penstock.physical.stage import State
 
@@ -24,20 +24,8 @@ class InputSlots:
         self.blocked: int | None = None  # a slot without which there is no whole round, until its turn
         self.inputs: dict[int, Input] = {}  # by slot
         self._occupied: list[int] = []  # sorted
-        self._states = SlotStates(self._state_of)
-        self.changed = self._states.moved.add  # notes that the state of a slot may change
-
-    @property
-    def current(self) -> Input | None:
-        """The input whose turn it is, or None if its slot is free."""
-        return self.inputs.get(self.turn)
-
-    @property
-    def may_join_rounds(self) -> bool:
-        """True if whole rounds over several slots may begin now."""
-        if self.given or len(self.inputs) < 2:
-            return False
-        return self.blocked is None or self.blocked == self.turn or self.blocked not in self.inputs
+        self.states = SlotStates(self._state_of)
+        self.changed = self.states.moved.add  # notes that the state of a slot may change
 
     def put(self, slot: int, opened: Input) -> None:
         """Let an input occupy a free slot."""
@@ -55,6 +43,13 @@ class InputSlots:
         """Return the occupied slots, beginning with the one whose turn it is."""
         at = bisect_left(self._occupied, self.turn)
         return [*self._occupied[at:], *self._occupied[:at]]
+
+    def in_rounds(self, *, least: int) -> list[int]:
+        """Return the occupied slots in turn, or none unless whole rounds over `least` slots may begin now."""
+        if self.given or len(self.inputs) < least or (self.blocked != self.turn and self.blocked in self.inputs):
+            return []
+        self.blocked = None
+        return self.in_turn()
 
     def go_to_occupied(self) -> None:
         """Pass the turn to the next slot with an input."""
@@ -76,9 +71,6 @@ class InputSlots:
         for slot in slots:
             self.inputs[slot].pass_by(elements)
             self.changed(slot)
-
-    def states(self) -> SlotsNow:
-        return self._states.now()
 
     def _state_of(self, slot: int) -> State:
         held = self.inputs.get(slot)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.physical.inner_plans import NO_MAPS, Maps
+from penstock.physical.input_maps import NO_MAPS, Maps
 from penstock.physical.stage import State
 
 Outer = list[tuple[State, int]]  # positions in the outer stream, each with the number of the next element

@@ -133,10 +133,11 @@ _sparse = op("io.SparseFeature", rule=lambda values, *args: SparseTensorSpec(Non
 )
 
 
-def _parsing(parse: Any) -> Any:
-    """Return a parser with support for SparseFeature. It reads the features of indices and values, and joins them."""
+def _parsing(name: str, description: str) -> Any:
+    """Return a parser of `ps.io` that also knows SparseFeature: it reads the indices and values, and joins them."""
+    parse = through(getattr(ps.io, name))
 
-    def parsed(serialized: Any, features: Any) -> Any:
+    def parsed(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
         sparse = {name: item for name, item in features.items() if isinstance(item, SparseFeature)}
         if not sparse:
             return parse(serialized, features)
@@ -153,24 +154,12 @@ def _parsing(parse: Any) -> Any:
         }
         return {**{name: found[name] for name in features if name not in sparse}, **made}
 
-    return known(parsed)
+    return known(named(parsed, name, description))
 
 
-_parse_one = _parsing(through(ps.io.parse_single_example))
-_parse_many = _parsing(through(ps.io.parse_example))
+parse_single_example = _parsing("parse_single_example", "Parse one serialized `tf.train.Example`.")
+parse_example = _parsing("parse_example", "Parse a batch of serialized `tf.train.Example`s.")
 _parse_sequence = through(ps.io.parse_single_sequence_example)
-
-
-@known
-def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
-    """Parse one serialized `tf.train.Example`."""
-    return _parse_one(serialized, features)
-
-
-@known
-def parse_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
-    """Parse a batch of serialized `tf.train.Example`s."""
-    return _parse_many(serialized, features)
 
 
 @known

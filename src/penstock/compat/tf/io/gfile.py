@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import fsspec
 
+from penstock.compat.op import named
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import lowered
 from penstock.errors import writing_to
@@ -54,37 +54,27 @@ def GFile(name: Any, mode: str = "r") -> Any:
 Open = GFile
 
 
-def exists(path: Any) -> bool:
-    system, place = _at(path)
-    return bool(system.exists(place))
+def _method(name: str, description: str, **settings: Any) -> Any:
+    """Return a function of a path that calls a method of fsspec's file system."""
+
+    def call(path: Any) -> Any:
+        system, place = _at(path)
+        return getattr(system, name)(place, **settings)
+
+    return named(call, name, description)
 
 
-def isdir(path: Any) -> bool:
-    system, place = _at(path)
-    return bool(system.isdir(place))
+exists = _method("exists", "Return True if there is a file or a folder.")
+isdir = _method("isdir", "Return True if there is a folder.")
+mkdir = makedirs = _method("makedirs", "Make a folder and its missing parents.", exist_ok=True)
+remove = _method("rm_file", "Remove a file.")
+rmtree = _method("rm", "Remove a folder with its content.", recursive=True)
+walk = _method("walk", "Yield each folder below a folder, with the names of its folders and of its files.")
 
 
 def listdir(path: Any) -> list[str]:
     system, place = _at(path)
     return sorted(name.rstrip("/").rpartition("/")[2] for name in system.ls(place, detail=False))
-
-
-def makedirs(path: Any) -> None:
-    system, place = _at(path)
-    system.makedirs(place, exist_ok=True)
-
-
-mkdir = makedirs
-
-
-def remove(path: Any) -> None:
-    system, place = _at(path)
-    system.rm_file(place)
-
-
-def rmtree(path: Any) -> None:
-    system, place = _at(path)
-    system.rm(place, recursive=True)
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
@@ -111,11 +101,6 @@ def glob(pattern: Any) -> list[str]:
         names = system.glob(place)
         found += [os.path.relpath(x) if relative else x if local else system.unstrip_protocol(x) for x in names]
     return sorted(found)
-
-
-def walk(top: Any) -> Iterator[tuple[str, list[str], list[str]]]:
-    system, place = _at(top)
-    yield from system.walk(place)
 
 
 # TensorFlow 1's spellings, as in `tf.gfile.Glob`.
