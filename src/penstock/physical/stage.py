@@ -371,20 +371,15 @@ class Cursor:
         self._offset = 0
         self._before: State = None  # the state before `_block`
         self._skip = 0
-        self._ended = False
+        self.ended = False  # True if nothing follows the available elements
 
     @classmethod
     def over_all(cls, stage: Stage, block: Block | None, offset: int = 0) -> Cursor:
         """Return a cursor over a `block` with all elements of a stage. The stage itself is not read any more."""
         cursor = cls(stage)
-        cursor._block, cursor._offset, cursor._ended = block, offset, True
+        cursor._block, cursor._offset, cursor.ended = block, offset, True
         cursor._skip = 0 if block is None else block.size
         return cursor
-
-    @property
-    def ended(self) -> bool:
-        """True if nothing follows the available elements."""
-        return self._ended
 
     @property
     def offset(self) -> int:
@@ -403,7 +398,7 @@ class Cursor:
     def fill(self, want: int) -> bool:
         """Make at least one element available; return False at the end. If the next position is a failure, raise it."""
         while self._block is None or self._block.size == self._offset:
-            if self._ended:
+            if self.ended:
                 return False
             self._before = self.stage.state()
             self._block, self._offset = None, 0
@@ -414,7 +409,7 @@ class Cursor:
                     raise
                 self._skip -= 1
                 continue
-            self._ended = self._block is None or self.stage.at_end
+            self.ended = self._block is None or self.stage.at_end
             if self._block is None:
                 return False
             if self._skip:

@@ -35,7 +35,7 @@ class ParkingLot:
         self.registered: deque[threading.Lock] = deque()  # the first is woken first; may be read without the lock
 
     def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Sleep until `ready()` is True. It is called at first and at each wake-up. Return False after `timeout` seconds."""
+        """Sleep until `ready()` is True. It is called at each wake-up. Return False after `timeout` seconds."""
         if ready():
             return True
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -153,10 +153,6 @@ class _Input(Stage):
     def seen_below(self) -> bool:
         return self._stage.seen_below
 
-    @property
-    def at_end(self) -> bool:
-        return self._stage.at_end
-
     def next(self, want: int) -> Block | None:
         if self._by_worker:
             return self._stage.next(want)

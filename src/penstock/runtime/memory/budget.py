@@ -370,8 +370,8 @@ class Budget(Memory):
         fixed = sum(account.reserve(self._grain) for account in self._accounts.listed())
         left = self.total - self._making - fixed
         windows = self._windows.listed()
-        # As many bytes may be kept as the results ahead of their consumers have. With little memory left, keeping some
-        # costs more than it saves.
+        # Pools may keep as many bytes as the results ahead of their consumers have. With little memory left, keeping
+        # some costs more than it saves.
         results = sum(window.asked for window in windows)
         self._follower.most = min(self.total >> 3, max(results, STAYS)) if left >= self.total >> 2 else 0
         KEPT.bound()
