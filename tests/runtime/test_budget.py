@@ -598,6 +598,25 @@ def test_what_is_kept_for_use_again_follows_the_smallest_budget(kept):
     assert pool.bounds[-2:] == [1 << 20, 1 << 40]
 
 
+def test_memory_for_large_results_is_kept_while_they_are_computed(kept):
+    pool = Pool()
+    kept.add("for reuse", pool)
+    budget = Budget(1 << 33, given=False)
+    window = budget.window("map")
+    window.ask(1 << 20)
+    assert window.limit >= 1 << 20
+    assert not pool.bounds  # no change
+    window.ask(1 << 29)
+    assert window.limit >= 1 << 29
+    assert pool.most == (1 << 29) + (1 << 26)
+    window.ask(1 << 32)
+    assert window.limit >= 1 << 32
+    assert pool.most == 1 << 30  # an eighth of the budget
+    window.close()
+    budget.settle()
+    assert pool.most == 1 << 28
+
+
 def test_polled_memory_counts_too(kept):
     kept.poll("shared", lambda: 7)
     assert kept.reserved(800) == 7

@@ -1,5 +1,7 @@
 """Common properties of all data sets of files: names, wrong arguments, failures between elements."""
 
+import gzip
+
 import numpy as np
 import pytest
 from tests.golden.golden import assert_golden
@@ -8,6 +10,7 @@ from tests.sources.passes import everything, kinds
 
 import penstock as ps
 from penstock import errors
+from penstock.io.tfrecord.reader import RecordReader
 from penstock.plan.fingerprint import fingerprint
 from penstock.testing import assert_same_elements
 
@@ -134,3 +137,59 @@ def test_behind_a_file_that_is_gone_when_a_pass_goes_on_the_next_is_read_from_it
         assert kinds([missing]) == [("NotFoundError", None)]
         assert_same_elements(rest, list(made(paths[1])))
         (tmp_path / "gone").rename(paths[0])
+
+
+CONTENTS = [b"", b"one", b"one\n", b"one\r\ntwo", b"\xef\xbb\xbf", b"one\n\x1a", b"one\ntwo\0\0", b"\n" * 5000]
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+@pytest.mark.parametrize("content", CONTENTS)
+def test_nothing_follows_the_end_of_a_text(tmp_path, content, compression):
+    path = tmp_path / "a.txt"
+    path.write_bytes(content if compression is None else gzip.compress(content))
+    check_ends(ps.TextLineDataset(path, compression), known=compression is None and not content.endswith(b"\0"))
+
+
+@pytest.mark.parametrize("damage", [None, 40, 100, 230])
+def test_nothing_follows_the_end_of_records(tmp_path, damage):
+    path = tmp_path / "a.tfrecord"
+    with ps.io.TFRecordWriter(path) as writer:
+        for i in range(4):
+            writer.write(b"%d" % i * 50)
+    if damage is not None:
+        content = bytearray(path.read_bytes())
+        content[damage] ^= 1
+        path.write_bytes(content)
+    check_ends(ps.TFRecordDataset(path), known=damage != 230)
+
+
+def check_ends(ds, *, known):
+    """Check `at_end` of a reader after each read. With `known`, a reader knows that its last elements are the last."""
+    for size in (1, 2, 100):
+        reader = ds._plan.source.open()
+        knew = last = False
+        while True:
+            try:
+                block = reader.read(size)
+            except errors.PenstockError:
+                last = False
+                continue
+            if block is None:
+                break
+            assert not knew
+            knew = last = reader.at_end
+        assert last == known or not list(ds.ignore_errors())
+        reader.close()
+
+
+def test_workers_find_the_end_of_a_file_with_its_last_elements(tmp_path, monkeypatch):
+    path = tmp_path / "a.tfrecord"
+    with ps.io.TFRecordWriter(path) as writer:
+        for _ in range(32):
+            writer.write(b"x" * 1000)
+    read, ends = RecordReader.read, []
+    monkeypatch.setattr(RecordReader, "read", lambda *given: read(*given) or ends.append(1))
+    ds = ps.TFRecordDataset(path)
+    for worked in (ds.prefetch(2), ds.map(len, 2), ds.map(len, 2).batch(5), ds.map(len).prefetch(2)):
+        assert list(worked.unbatch() if worked.element_spec.shape else worked) in ([b"x" * 1000] * 32, [1000] * 32)
+    assert not ends

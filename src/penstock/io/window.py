@@ -122,6 +122,11 @@ class FileWindow:
         return len(self.buffer) - self.at
 
     @property
+    def at_end(self) -> bool:
+        """True if certainly nothing follows `at`."""
+        return self.whole and not self.left
+
+    @property
     def whole(self) -> bool:
         """True if the buffer certainly has everything up to the end of the file."""
         return self._stream is None and self._error is None
@@ -310,6 +315,11 @@ class TextReader:
     def over(self) -> bool:
         """True if no more rows can be read, although the end of the file was not reached."""
         return self._window.broken
+
+    @property
+    def at_end(self) -> bool:
+        """True if certainly no row follows."""
+        return self._window.at_end
 
     def close(self) -> None:
         """Close the file. Returned chunks stay valid."""

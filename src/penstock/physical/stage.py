@@ -170,6 +170,11 @@ class Stage(ABC):
         """True if all its elements are in memory, so that requesting many costs as little as requesting one."""
         return False
 
+    @property
+    def at_end(self) -> bool:
+        """True if certainly nothing follows the last Block, so that it need not be requested."""
+        return False
+
     @abstractmethod
     def next(self, want: int) -> Block | None: ...
 
@@ -362,20 +367,15 @@ class Cursor:
         self._offset = 0
         self._before: State = None  # the state before `_block`
         self._skip = 0
-        self._ended = False
+        self.ended = False  # True if nothing follows the available elements
 
     @classmethod
     def over_all(cls, stage: Stage, block: Block | None, offset: int = 0) -> Cursor:
         """Return a cursor over a `block` with all elements of a stage. The stage itself is not read any more."""
         cursor = cls(stage)
-        cursor._block, cursor._offset, cursor._ended = block, offset, True
+        cursor._block, cursor._offset, cursor.ended = block, offset, True
         cursor._skip = 0 if block is None else block.size
         return cursor
-
-    @property
-    def ended(self) -> bool:
-        """True if nothing follows the available elements."""
-        return self._ended
 
     @property
     def offset(self) -> int:
@@ -394,7 +394,7 @@ class Cursor:
     def fill(self, want: int) -> bool:
         """Make at least one element available; return False at the end. If the next position is a failure, raise it."""
         while self._block is None or self._block.size == self._offset:
-            if self._ended:
+            if self.ended:
                 return False
             self._before = self.stage.state()
             self._block, self._offset = None, 0
@@ -405,8 +405,8 @@ class Cursor:
                     raise
                 self._skip -= 1
                 continue
+            self.ended = self._block is None or self.stage.at_end
             if self._block is None:
-                self._ended = True
                 return False
             if self._skip:
                 dropped = min(self._skip, self._block.size)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,10 +29,11 @@ class Sums:
     starved: float = 0.0
     full: float = 0.0
 
-    def add(self, other: Sums) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def plus(self, other: Sums) -> Sums:
+        return Sums(*map(add, _values(self), _values(other)))
 
+
+_values = attrgetter(*Sums.__slots__)  # several times faster than a loop: a short file has sums of its own
 
 # Seconds of past waits, and the start of a present wait. The tuple is replaced as a whole, so that each reader sees a
 # consistent pair.
@@ -153,7 +155,7 @@ class Counts:
     def sums(self, now: float | None = None) -> Sums:
         """Return the sums up to `now`."""
         now = time.perf_counter() if now is None else now
-        return replace(self._sums, starved=_until(self._starved, now), full=_until(self._full, now))
+        return self._sums.plus(Sums(starved=_until(self._starved, now), full=_until(self._full, now)))
 
 
 _SHORT = 5e-5  # seconds

@@ -210,7 +210,7 @@ class Lane:
         with self._lock:
             if segment in self._segments:
                 self._segments.discard(segment)
-                self._retired.add(segment.counts.sums())
+                self._retired = self._retired.plus(segment.counts.sums())
                 if not self._segments:
                     self.window.ask(0)
                     self._asked = None  # last, because a worker of that segment may ask for more at the same time
@@ -284,10 +284,9 @@ class Lane:
             return replace(self._difference(self._now(), Sums(), limits), held_most=self.held)
 
     def _now(self) -> Sums:
-        now, sums = time.perf_counter(), replace(self._retired)
+        now, sums = time.perf_counter(), self._retired.plus(Sums(run_cpu=self.choice.cpu_seconds()))
         for counts in self._counts():
-            sums.add(counts.sums(now))
-        sums.run_cpu += self.choice.cpu_seconds()
+            sums = sums.plus(counts.sums(now))
         return sums
 
     def _difference(self, now: Sums, before: Sums, limits: TunerLimits) -> Flow:

@@ -36,6 +36,8 @@ class ParkingLot:
 
     def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
         """Sleep until `ready()` is True. It is called at each wake-up. Return False after `timeout` seconds."""
+        if ready():
+            return True
         deadline = None if timeout is None else time.monotonic() + timeout
         token = new_token()
         while True:

@@ -133,6 +133,11 @@ class Segment(Worked):
     def may_grow(self) -> bool:
         return not self._results.ordered or super().may_grow
 
+    @property
+    def at_end(self) -> bool:
+        results = self._results
+        return results.complete and not results.waiting and self._fatal is None and self._stretch is None
+
     def statistics(self) -> ResultCounts:
         """Return approximate present counts."""
         return self._results.statistics()
@@ -179,6 +184,7 @@ class Segment(Worked):
         in_turn = self.lane.at_once > 1  # a worker process with several tasks must get them in order
         with self._lock:
             self._results.begin(task)
+            self._results.complete = self._results.complete or work.over
             if not in_turn:
                 self._let_pull()
         if in_turn:
@@ -209,7 +215,9 @@ class Segment(Worked):
         del task
         with self._lock:
             self._done(ticket, inputs, made, fatal, times, done)
-        if self._left_to_workers:
+        if work.over:
+            self._leave()
+        elif self._left_to_workers:
             self._close_if_left()
         return done
 
@@ -316,6 +324,10 @@ class Segment(Worked):
             if fatal is not None:
                 self._die(fatal)
             self._tell()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Take the segment from the workers after its last pull."""
         self.lane.elements = self.work.count() - self.work.start
         if self.lane.reads:
             self._scope.remove(self)  # hundreds of inputs may wait for their turn after they have been read
@@ -357,7 +369,7 @@ class Segment(Worked):
         """Register the segment with the workers."""
         if not self._started:
             self._started = True
-            self._scope.add(self, self._driver.workers())
+            self._scope.add(self, 1 if self.lane.is_shared else self._driver.workers())
 
     def make(self, want: int) -> Stretch | None:
         if not self._started:

@@ -38,6 +38,7 @@ class Work(ABC):
     start = 0  # upstream elements of the iteration that earlier runs have taken
     numbered = True  # False if `start` is unknown, after a filter that an earlier run had in the same stage
     inputs = 1  # upstream elements per element of the result
+    over = False  # True if certainly no task follows
     most: int | None = None  # results that the next task may compute if pulling has side effects
 
     def __init__(

@@ -42,6 +42,7 @@ class BlockWork(Work):
         if block is None:
             return None
         self._count += block.size
+        self.over = self.upstream.at_end
         if not self.transforms:
             self.sizer.observe(block.size, time.perf_counter() - started, block.nbytes, columns=len(block.columns))
         self._ticket += 1

@@ -48,6 +48,11 @@ class FileReader(ABC):
         """Return True if the rest of the file cannot be read. Use it after an error."""
         return bool(self._reader.over)
 
+    @property
+    def at_end(self) -> bool:
+        """True if certainly no element of the file follows."""
+        return False
+
     def following(self) -> Place:
         """Return the position at which the next file begins."""
         return 0
@@ -66,6 +71,10 @@ class StringsFile(FileReader):
             return None
         column = BytesColumn((chunk.buffer,), chunk.starts, chunk.lengths)
         return Block.single(column, Origin.of_file(self._name, chunk.offsets))
+
+    @property
+    def at_end(self) -> bool:
+        return bool(self._reader.at_end)
 
 
 @dataclass(frozen=True)
@@ -185,6 +194,10 @@ class FilesReader(Reader):
 
     def position(self) -> Position:
         return [self._file, self._place if self._open is None else self._open.place()]
+
+    @property
+    def at_end(self) -> bool:
+        return self._open is not None and self._file == len(self._source.files) - 1 and self._open.at_end
 
     def close(self) -> None:
         if self._ahead is not None:

@@ -37,6 +37,11 @@ class Reader(ABC):
     def position(self) -> Position:
         """Return the position after the last element read, for `Source.open`."""
 
+    @property
+    def at_end(self) -> bool:
+        """True if certainly no element follows. Most readers find this out by a read only."""
+        return False
+
     def close(self) -> None:  # noqa: B027 - many readers have no files
         """Close files. Idempotent."""
 

@@ -131,7 +131,7 @@ class RecordReader:
             error, self._next = self._next, None
             raise error
         window = self._window
-        if window.whole and not window.left:
+        if window.at_end:
             return None
         while True:
             room = min(max_records, window.left // (HEADER + FOOTER) + 1)
@@ -153,6 +153,11 @@ class RecordReader:
     def over(self) -> bool:
         """True if no more records can be read, although the end of the file was not reached."""
         return self._window.broken and self._next is None
+
+    @property
+    def at_end(self) -> bool:
+        """True if certainly no record follows."""
+        return self._window.at_end and self._next is None
 
     def close(self) -> None:
         """Close the file. Returned chunks stay valid."""

@@ -52,6 +52,10 @@ class ApplyStage(ChainedStage):
         self._singly = Singly.of(transforms) if run is run_all else None
         self._count: int | None = 0  # None after a filter that was part of the same stage in another run
 
+    @property
+    def at_end(self) -> bool:
+        return self._stretch is None and self._upstream.at_end
+
     def make(self, want: int) -> Stretch | None:
         self._catch_up()
         first = self._count

@@ -40,6 +40,10 @@ class ScanStage(Stage):
         except Exception as error:
             raise_as_failure(error, Context(stage=self.label, where=self.where))
 
+    @property
+    def at_end(self) -> bool:
+        return self._reader is not None and self._reader.at_end
+
     def state(self) -> State:
         return self._position if self._reader is None else self._reader.position()
 

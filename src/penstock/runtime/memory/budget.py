@@ -26,7 +26,7 @@ from penstock.physical.memory import Account, Memory, Overspent
 from penstock.physical.stage import Around, Ask, Stage
 from penstock.plan.node import Node
 from penstock.runtime.machine.granted import available_memory
-from penstock.runtime.memory.kept import KEPT, Follower, Reserved, Weakly
+from penstock.runtime.memory.kept import KEPT, STAYS, Follower, Reserved, Weakly
 from penstock.sources.arrays import ArraysSource
 
 # buffers whose size the user chooses, with advice for the user
@@ -197,7 +197,7 @@ class MemoryWindow:
         self._limit = 0
         self._weight = 1 / share
         self._wish: int | None = None
-        self._asked = 0
+        self.asked = 0  # bytes of the results ahead, if they need more than a new window has
         self._begun_with = int(budget.start / share)
         self._owner = owner
         self.label = label
@@ -231,16 +231,16 @@ class MemoryWindow:
 
     def ask(self, nbytes: int) -> None:
         """Ask for room for `nbytes` of results, in addition to the wish."""
-        if max(nbytes, self._asked) <= self._begun_with and self._wish is None:
+        if max(nbytes, self.asked) <= self._begun_with and self._wish is None:
             return  # the window already has them
-        if not self._asked - (self._asked >> 2) <= nbytes <= self._asked:
-            self._asked = nbytes + (nbytes >> 3)
+        if not self.asked - (self.asked >> 2) <= nbytes <= self.asked:
+            self.asked = nbytes + (nbytes >> 3)
             self._budget.changed()
 
     def wanted(self) -> tuple[int, float]:
         """Return the wanted bytes, and the weight of the window."""
         wish = self._begun_with if self._wish is None else self._wish
-        return max(wish, self._asked), self._weight
+        return max(wish, self.asked), self._weight
 
     def allow(self, nbytes: int) -> None:
         """Set the bytes that the budget allows."""
@@ -283,7 +283,7 @@ class Budget(Memory):
         self._accounts: Weakly[BufferAccount] = Weakly(self._mark.set)
         self._windows: Weakly[MemoryWindow] = Weakly(self._mark.set)
         self._dividing = new_lock()  # no thread waits for this lock
-        self._follower = Follower(self._mark.set, total >> 3)
+        self._follower = Follower(self._mark.set, min(total >> 3, STAYS))
         KEPT.follow(self._follower)
         self._before = KEPT.polled()
 
@@ -369,10 +369,12 @@ class Budget(Memory):
     def _divide(self) -> None:
         fixed = sum(account.reserve(self._grain) for account in self._accounts.listed())
         left = self.total - self._making - fixed
-        # with little memory left, keeping some for reuse costs more than it saves
-        self._follower.most = self.total >> 3 if left >= self.total >> 2 else 0
-        KEPT.bound()
         windows = self._windows.listed()
+        # Pools may keep as many bytes as the results ahead of their consumers have. With little memory left, keeping
+        # some costs more than it saves.
+        results = sum(window.asked for window in windows)
+        self._follower.most = min(self.total >> 3, max(results, STAYS)) if left >= self.total >> 2 else 0
+        KEPT.bound()
         wants = [window.wanted() for window in windows]
         left -= KEPT.reserved(self.total, self._before)
         for window, limit in zip(windows, fair_shares(left, wants), strict=True):

@@ -91,7 +91,7 @@ class Weakly(Generic[T]):
         return [item for ref in refs if (item := ref()) is not None]
 
 
-_STAYS = 1 << 28  # bytes that a pool may keep while no iteration runs
+STAYS = 1 << 28  # bytes that a pool may keep without large results, and while no iteration runs
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -133,7 +133,7 @@ class KeptMemory:
         self._gauges: list[_Gauge] = []
         self._polled: dict[str, _Polled] = {}
         self._followers: Weakly[Follower] = Weakly(self.bound)
-        self._most = _STAYS
+        self._most = STAYS
 
     def add(self, kind: str, pool: MemoryPool) -> None:
         """Count the kept bytes of a pool."""
@@ -161,7 +161,7 @@ class KeptMemory:
 
     def bound(self) -> None:
         """Limit the pools to the bytes that all budgets allow."""
-        most = min((follower.most for follower in self._followers.listed()), default=_STAYS)
+        most = min((follower.most for follower in self._followers.listed()), default=STAYS)
         if most != self._most:
             self._most = most
             for gauge in self._gauges:
@@ -223,7 +223,7 @@ class Trimmer:
     returns True if an iteration runs.
     """
 
-    def __init__(self, runs: Callable[[], bool], *, patience: float = _PATIENCE, stays: int = _STAYS) -> None:
+    def __init__(self, runs: Callable[[], bool], *, patience: float = _PATIENCE, stays: int = STAYS) -> None:
         self._runs = runs
         self._patience = patience
         self._stays = stays
