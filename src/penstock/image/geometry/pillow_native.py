@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.image.geometry.pillow import BILINEAR, EXACT, FIXED, NEAREST, STEPPED
 from penstock.image.kernels import BAD_ARGUMENT
-from penstock.image.kernels.instructions import pick
+from penstock.image.kernels.instructions import Code, pick, vector_step
 from penstock.image.kernels.tables import fits_result, look_up
 from penstock.native.kernel import helper, inlined, kernel
 
@@ -23,6 +23,41 @@ def _fixed_places(a, y, height, width, at):
         column, row = (x + j * x_step) >> 16, (v + j * y_step) >> 16
         inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
         at[_u(j)] = pick(inside, row * width + column, -1)
+
+
+def _four(code: Code) -> None:
+    _, first, _, to = code.args
+    code.store(code.load(code.at(0, first), 4), code.at(2, to))
+
+
+_copy_four = vector_step(_four, "aiai")  # (src, first, out, to): four bytes
+
+
+@helper
+def _copied(src, at, fill, out, y):
+    """Write the pixels at `at`, of three bytes. Those inside follow one another."""
+    begin, end, most = _u(0), _u(at.size), -1
+    for j in range(_u(at.size)):
+        most = max(most, at[j])
+    while begin < end and at[begin] < 0:
+        begin += _u(1)
+    while begin < end and at[end - _u(1)] < 0:
+        end -= _u(1)
+    done = begin
+    if 3 * most + 4 <= src.size and begin < end:  # from left to right: the next pixel overwrites the fourth byte
+        done = end - _u(1)
+        row = y * _u(3 * at.size)
+        for j in range(begin, done):
+            _copy_four(src, 3 * at[j], out, np.int64(row + _u(3) * j))
+    for j in range(done, end):
+        for c in range(_u(3)):
+            out[y, j, c] = src[_u(3 * at[j]) + c]
+    for j in range(begin):
+        for c in range(_u(3)):
+            out[y, j, c] = fill[c]
+    for j in range(end, _u(at.size)):
+        for c in range(_u(3)):
+            out[y, j, c] = fill[c]
 
 
 @helper
@@ -137,6 +172,10 @@ def warp(src, shape, a, way, kind, fill, table, planes, out):
     fits = fits and src.size == height * width * channels
     if not fits or not fits_result(table, out, planes, rows, columns, channels):
         return BAD_ARGUMENT
+    copies = kind == NEAREST and way != EXACT and channels == 3 and planes == 0 and out.itemsize == 1
+    for c in range(channels):
+        for value in range(256):
+            copies = copies and table[c, value] == value
     apart = way == STEPPED and a[1] == 0.0 and a[3] == 0.0  # all rows have the same columns
     xs, ys, state, at = np.empty(columns), np.empty(columns), np.empty(2), np.empty(columns, np.int64)
     flat = np.empty((channels, columns), np.uint8)
@@ -155,6 +194,9 @@ def warp(src, shape, a, way, kind, fill, table, planes, out):
                 inside = (xs[j] >= 0.0) & (xs[j] < width) & (ys[j] >= 0.0) & (ys[j] < height)
                 place = np.int64(pick(inside, ys[j], 0.0)) * width + np.int64(pick(inside, xs[j], 0.0))
                 at[j] = pick(inside, place, -1)
+        if copies:
+            _copied(src, at, fill, out, _u(i))
+            continue
         if kind == NEAREST:
             _nearest(src, at, fill, table, out, _u(i), planes)
             continue
