@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -175,9 +176,7 @@ def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: Any = True, warn
 
 def foldl(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
     """Call `fn` with the result so far and each row in turn, and return the last result."""
-    for state in _states(fn, elems, initializer):  # noqa: B007 - the last state is the result
-        pass
-    return state
+    return deque(_states(fn, elems, initializer), maxlen=1).pop()
 
 
 def scan(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
